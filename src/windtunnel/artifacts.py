@@ -1,0 +1,137 @@
+"""Artifacts: what stages hand to each other. Written atomically, stamped with a schema, read back as records.
+
+A record is a frozen dataclass with a class attribute `SCHEMA = "name/version"`. This module knows no stage.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import uuid
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from windtunnel import __version__
+from windtunnel.errors import ArtifactError, InputFileError
+
+_BLOCK_BYTES = 1 << 20
+
+
+class Record(Protocol):
+    """A dataclass that crosses a file."""
+
+    SCHEMA: str
+
+
+R = TypeVar("R", bound=Record)
+
+
+def write_artifact(path: Path, record: Record, *, settings_hash: str = "") -> Path:
+    """Publish `record` at `path` (JSON, or YAML by the suffix), stamped; nobody ever sees half a file."""
+    document = {
+        "schema": record.SCHEMA,
+        "settings_hash": settings_hash,
+        "provenance": read_provenance(),
+        "content": to_plain(record),
+    }
+    if path.suffix == ".yaml":
+        text = yaml.safe_dump(document, sort_keys=False, width=120)
+    else:
+        text = json.dumps(document, indent=1) + "\n"
+    return write_atomic(path, text.encode())
+
+
+def read_artifact(path: Path, kind: type[R]) -> R:
+    """The record at `path`; raises InputFileError when it is missing, ArtifactError for another schema or damage."""
+    document = read_document(path)
+    found = document.get("schema")
+    if found != kind.SCHEMA:
+        raise ArtifactError(f"{path} has schema {found!r}, expected {kind.SCHEMA!r}: make it again with this version")
+    try:
+        return TypeAdapter(kind).validate_python(document["content"])
+    except (KeyError, ValidationError) as error:
+        raise ArtifactError(f"{path} does not hold a {kind.SCHEMA}: {error}") from error
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The whole stamped document at `path`, its content not yet checked."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError as error:
+        raise InputFileError(f"{path} does not exist: run the stage that makes it first") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{path} cannot be read: {error}") from error
+    try:
+        document = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from error
+    if not isinstance(document, dict):
+        raise ArtifactError(f"{path} is damaged: it holds a {type(document).__name__}, expected a mapping")
+    return document
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses, models, paths, enums and tuples as JSON's own types."""
+    return TypeAdapter(type(value)).dump_python(value, mode="json")
+
+
+def write_atomic(path: Path, data: bytes) -> Path:
+    """Write beside `path`, fsync, rename, fsync the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    fsync_dir(path.parent)
+    return path
+
+
+def fsync_dir(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hash_json(value: Any) -> str:
+    """SHA-256 in hex of a value's canonical JSON (sorted keys, no spaces)."""
+    plain = to_plain(value) if dataclasses.is_dataclass(value) or hasattr(value, "model_dump") else value
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 in hex of a file's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_provenance() -> dict[str, str]:
+    """Code version, machine and moment, as each artifact carries them."""
+    return {**_machine(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+@cache
+def _machine() -> dict[str, str]:
+    return {
+        "windtunnel": __version__,
+        "python": platform.python_version(),
+        "host": platform.node(),
+        "machine": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs",
+    }

@@ -1,0 +1,57 @@
+"""A trial's ledger: an append-only file of events on the shared file system. Any process may read it."""
+
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+LEDGER = "ledger.jsonl"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a trial. `kind` is one of submitted, started, ended, verdict."""
+
+    kind: str
+    attempt: int
+    at: float
+    """Seconds since 1970 UTC."""
+    host: str
+    pid: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) -> Event:
+    """Add one line with a single write, and make it durable.
+
+    Starts on a new line even after a writer that was cut off, so that only its torn line is lost.
+    """
+    event = Event(kind, attempt, time.time(), socket.gethostname(), os.getpid(), details)
+    line = json.dumps(asdict(event), separators=(",", ":"), default=str) + "\n"
+    descriptor = os.open(trial_dir / LEDGER, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o664)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        os.write(descriptor, (("\n" if torn else "") + line).encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return event
+
+
+def read_events(trial_dir: Path) -> list[Event]:
+    """All whole events in order; a torn line is passed over, no ledger is no events."""
+    try:
+        text = (trial_dir / LEDGER).read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    events = []
+    for line in text.splitlines():
+        try:
+            events.append(Event(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return events

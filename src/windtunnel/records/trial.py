@@ -1,0 +1,143 @@
+"""What a trial's folder holds: its order, its outcome, and the sweep's view of all of them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from windtunnel.records.plan import Identity, PlannedTrial
+
+
+class Verdict(StrEnum):
+    """How a trial ended, or that it has not."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    OOM = "OOM"
+    TIMEOUT = "TIMEOUT"
+    PREEMPTED = "PREEMPTED"
+    NODE_FAIL = "NODE_FAIL"
+    CANCELLED = "CANCELLED"
+    LOST = "LOST"
+    SKIPPED = "SKIPPED"
+    PRUNED = "PRUNED"
+
+
+FINAL = frozenset({Verdict.COMPLETED, Verdict.OOM, Verdict.PRUNED, Verdict.SKIPPED, Verdict.FAILED})
+"""Verdicts that no later attempt changes. FAILED is final unless `sweep.strict`."""
+
+
+@dataclass(frozen=True)
+class TrialConfig:
+    """`trials/<id>/config.yaml`: all that an attempt needs, written before it is submitted."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.trial/1"
+
+    trial: PlannedTrial
+    identity: Identity
+    features_manifest: str
+    """Absolute path of the feature shards' MANIFEST.json."""
+    topology: str
+    """Absolute path of topology.json, for the order of ranks; empty when there is none."""
+    import_root: str
+    """Folder put first on the import path, for the user's own models; empty when there are none."""
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One line of `metrics.jsonl`: means over the steps since the line before, on all ranks' samples."""
+
+    step: int
+    attempt: int
+    loss: float
+    learning_rate: float
+    samples_per_s: float
+    step_s: float
+    """Median step time since the line before."""
+    elapsed_s: float
+    """Seconds since this attempt's first step."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Loss and metrics over one range of time, in samples as many as it has."""
+
+    split: str
+    samples: int
+    loss: float
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """`trials/<id>/DONE.json`: written once, by the attempt that reached the last step."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.outcome/1"
+
+    trial_id: str
+    attempt: int
+    steps: int
+    final_train_loss: float
+    evaluations: tuple[Evaluation, ...]
+    samples_per_s: float
+    """Global batch over the median step time, warm-up discarded."""
+    step_s_median: float
+    step_s_p90: float
+    steps_timed: int
+    steps_discarded: int
+    params: int
+    peak_rss_mib: float
+    """Largest rank."""
+    checkpoint: str
+    """Folder of the final checkpoint, relative to the trial's folder."""
+    resumed_from_step: int | None
+    """Step of the checkpoint that this attempt began from; null for a fresh start."""
+    device: str
+    rank_hosts: tuple[str, ...]
+    """Host of each rank, as granted."""
+    phases_s: dict[str, float]
+    """Wall seconds of this attempt by phase: setup, train, checkpoint, evaluate."""
+
+
+@dataclass(frozen=True)
+class AttemptEnd:
+    """`trials/<id>/attempts/N/END.json`: how the supervisor saw the attempt end."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.attempt/1"
+
+    attempt: int
+    exit_code: int
+    """Of the ranks' launcher; negative for a signal."""
+    verdict: Verdict
+    evidence: str
+    """One or two sentences: the cause, with the exception's last line where there is one."""
+    hosts: tuple[str, ...]
+    job_id: str
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class SweepEntry:
+    """A trial's verdict, its cause, and what it used."""
+
+    trial_id: str
+    name: str
+    choices: dict[str, str]
+    verdict: Verdict
+    evidence: str
+    attempts: int
+    node_seconds: float
+    """Nodes times wall seconds, over all attempts."""
+    outcome: TrialOutcome | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """`sweep.json` when every verdict is final, `sweep.partial.json` before."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.sweep/1"
+
+    study: str
+    trials_dir: str
+    entries: tuple[SweepEntry, ...]
+    settings: dict[str, Any]
+    """The sweep's settings and cluster, resolved."""

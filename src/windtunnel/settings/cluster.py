@@ -1,0 +1,40 @@
+"""Settings of a place to run: a Slurm partition, or this machine."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from windtunnel.settings.base import MemoryMib, Settings, TimeMin
+
+
+class ClusterSettings(Settings):
+    kind: Literal["local", "slurm"]
+    """`slurm` submits jobs; `local` runs processes on this machine."""
+    partition: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    """Slurm partition; `local` on a machine without one. Cluster facts are kept by this name."""
+    account: str = ""
+    """Slurm account; empty leaves it to Slurm."""
+    qos: str = ""
+    """Slurm quality of service; empty leaves it to Slurm."""
+    constraint: str = ""
+    """Slurm node features; empty asks for none."""
+    modules: tuple[str, ...] = ()
+    """Environment modules loaded in every job."""
+    network_interface: str = ""
+    """Interface of the training network, such as `eth0` or `ib0`; empty lets Gloo and NCCL choose."""
+    time: TimeMin = 60
+    """Time limit of a trial, in Slurm's syntax."""
+    memory: MemoryMib = 2048
+    """Memory a rank, in Slurm's syntax."""
+    cpus_per_rank: int = Field(default=1, ge=1)
+    """CPUs a rank."""
+    gpus_per_rank: int = Field(default=0, ge=0)
+    """GPUs a rank; 0 trains on the CPU."""
+    probe_nodes: int = Field(default=1, ge=1)
+    """Nodes that the cluster's measurements run on."""
+    max_age_days: float = Field(default=30, gt=0)
+    """Age past which measured cluster facts give a warning."""
+    cost_per_node_hour: float = Field(default=0.0, ge=0)
+    """Price of a node for an hour, in `currency`; 0 reports node-hours alone."""
+    currency: str = "USD"
+    """Currency of the price."""

@@ -1,0 +1,142 @@
+"""The settings of a whole study, and those of each stage that are cut from them."""
+
+from typing import Any
+
+from pydantic import Field
+
+from windtunnel.settings.base import Settings
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.data import DataSettings
+from windtunnel.settings.features import FeatureSettings
+from windtunnel.settings.latency import LatencySettings
+from windtunnel.settings.model import ModelSettings
+from windtunnel.settings.parallelism import ParallelismSettings
+from windtunnel.settings.placement import PlacementSettings
+from windtunnel.settings.report import ReportSettings
+from windtunnel.settings.sweep import SweepSettings
+from windtunnel.settings.task import TaskSettings
+from windtunnel.settings.training import TrainingSettings
+
+
+class PathSettings(Settings):
+    results: str = "results"
+    """Folder of a study's own artifacts."""
+    store: str = ""
+    """Folder of what studies share: shards, features, cluster facts, trials. `results` when empty."""
+
+
+class SpaceSettings(Settings):
+    """What a study varies: every combination of `groups` and `values` is a trial."""
+
+    groups: dict[str, tuple[str, ...]] = {}
+    """Configuration groups and the options to try: `model: [tcn, transformer]`."""
+    values: dict[str, tuple[Any, ...]] = {}
+    """Dotted settings and the values to try: `training.precision: [fp32, bf16]`."""
+    repeats: int = Field(default=1, ge=1)
+    """Trials of each combination."""
+
+
+class StudySettings(Settings):
+    """Everything that a study is; a stage's settings are cut from it."""
+
+    study: str = Field(pattern=r"^[a-z0-9_]+$")
+    """Name of the study."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of every random generator."""
+    data: DataSettings
+    """Raw files."""
+    features: FeatureSettings
+    """What is computed from them."""
+    model: ModelSettings
+    """What is trained."""
+    task: TaskSettings
+    """What it forecasts."""
+    parallelism: ParallelismSettings
+    """How ranks divide the work."""
+    training: TrainingSettings
+    """The training loop."""
+    placement: PlacementSettings
+    """Ranks onto nodes."""
+    cluster: ClusterSettings
+    """Where it runs."""
+    space: SpaceSettings
+    """What is varied."""
+    sweep: SweepSettings
+    """How trials are run."""
+    latency: LatencySettings
+    """The inference measurement."""
+    report: ReportSettings
+    """The report."""
+    paths: PathSettings
+    """Where results go."""
+
+
+class TrialSettings(Settings):
+    """All that may change a trial's result, loss and speed alike; its hash is part of the trial's identity."""
+
+    seed: int
+    repeat: int = Field(default=0, ge=0)
+    dataset: str
+    features: FeatureSettings
+    model: ModelSettings
+    task: TaskSettings
+    parallelism: ParallelismSettings
+    training: TrainingSettings
+    placement: PlacementSettings
+    cluster: ClusterSettings
+
+
+class FeaturizeSettings(Settings):
+    """Settings file of featurize."""
+
+    dataset: str
+    features: FeatureSettings
+
+
+class TraceSettings(Settings):
+    """Settings file of trace: every model of the study."""
+
+    models: tuple[ModelSettings, ...]
+    task: TaskSettings
+    batch_size: int
+
+
+class CandidateSettings(Settings):
+    """One combination of the study's groups, resolved."""
+
+    choices: dict[str, str]
+    """The options chosen: `{"model": "tcn", "parallelism": "ddp"}`."""
+    settings: TrialSettings
+    """The trial's settings before `values` are merged in."""
+
+
+class PlanSettings(Settings):
+    """Settings file of plan."""
+
+    study: str
+    candidates: tuple[CandidateSettings, ...]
+    values: dict[str, tuple[Any, ...]]
+    repeats: int
+
+
+class SweepStageSettings(Settings):
+    """Settings file of sweep."""
+
+    study: str
+    cluster: ClusterSettings
+    sweep: SweepSettings
+
+
+class LatencyStageSettings(Settings):
+    """Settings file of latency."""
+
+    study: str
+    latency: LatencySettings
+
+
+class ReportStageSettings(Settings):
+    """Settings file of report."""
+
+    study: str
+    report: ReportSettings
+    cluster: ClusterSettings

@@ -1,0 +1,32 @@
+"""Settings of training: the loop, its precision, its checkpoints."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from windtunnel.settings.base import Settings
+
+
+class TrainingSettings(Settings):
+    steps: int = Field(default=200, ge=1)
+    """Optimizer steps."""
+    batch_size: int = Field(default=64, ge=1)
+    """Samples in a global batch, over all ranks."""
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Peak learning rate of AdamW."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    """AdamW's weight decay."""
+    warmup_steps: int = Field(default=20, ge=0)
+    """Steps over which the learning rate rises linearly; cosine to a tenth afterwards."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Arithmetic of the forward and backward pass: `fp32`, or `bf16` autocast with fp32 weights."""
+    checkpoint_every: int = Field(default=50, ge=1)
+    """Steps between checkpoints; the last step always makes one."""
+    keep_checkpoints: int = Field(default=2, ge=1)
+    """Newest checkpoints kept."""
+    log_every: int = Field(default=10, ge=1)
+    """Steps between records in metrics.jsonl."""
+    threads_per_rank: int = Field(default=1, ge=1)
+    """CPU threads of each rank."""
+    discard_steps: int = Field(default=10, ge=0)
+    """First steps of an attempt left out of throughput, as warm-up."""
