@@ -11,6 +11,8 @@
     ├── CommandError
     ├── ArtifactError
     ├── CheckpointError
+    ├── RendezvousError
+    ├── DivergedError
     ├── LostRowsError
     └── IncompleteError
 
@@ -65,6 +67,14 @@ class ArtifactError(WindtunnelError):
 
 class CheckpointError(WindtunnelError):
     """A checkpoint that does not verify, or none left that does."""
+
+
+class RendezvousError(WindtunnelError):
+    """Ranks of one trial that did not find each other in time."""
+
+
+class DivergedError(WindtunnelError):
+    """A loss or gradient that is no longer finite."""
 
 
 class LostRowsError(WindtunnelError):

@@ -17,6 +17,17 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """A switch (or block) of the network as Slurm describes it; a leaf has level 0 and no switches below."""
+
+    name: str
+    level: int
+    nodes: tuple[str, ...]
+    switches: tuple[str, ...]
+    """Switches directly below."""
+
+
+@dataclass(frozen=True)
 class Topology:
     """`topology.json`."""
 

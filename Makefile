@@ -1,0 +1,80 @@
+# The one door: `make demo` runs the product, `make check test` is what CI runs, in that order.
+
+PYTHON ?= python3
+VENV ?= .venv
+NAME ?= placement
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+export PATH := $(BIN):$(PATH)
+
+.PHONY: demo build check check-deps test test-deps system-deps bench lock docs wheel clean
+
+demo: build
+	@started=$$(date +%s); \
+	snakemake --profile cluster_profiles/local && \
+	echo "demo: finished in $$(( $$(date +%s) - started )) s"
+
+# Stamps, so that nothing is installed again until a pin changes.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than 3.11: make PYTHON=python3.12 (or newer) $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { echo "no venv module: apt-get install python3-venv python3-dev"; exit 2; }
+
+$(VENV)/.lock: envs/lock.txt envs/mpi.txt | $(VENV)/bin/python
+	@echo "installing pinned packages into $(VENV)"
+	$(PIP) -r envs/lock.txt
+	@# A site's own MPI is kept where there is one; PyPI's MPICH needs no root.
+	command -v mpiexec >/dev/null || $(PIP) -r envs/mpi.txt
+	@touch $@
+
+$(VENV)/.check: envs/check.txt $(VENV)/.lock
+	$(PIP) -r envs/check.txt
+	@touch $@
+
+$(VENV)/.test: envs/test.txt $(VENV)/.lock
+	$(PIP) -r envs/test.txt
+	@touch $@
+
+NATIVE := src/windtunnel/native/libwindtunnel.so
+$(NATIVE): $(wildcard src/windtunnel/native/csrc/*) CMakeLists.txt pyproject.toml $(VENV)/.lock
+	@echo "building the C++ library"
+	$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+build: $(NATIVE)
+
+check-deps: build $(VENV)/.check
+test-deps: build $(VENV)/.check $(VENV)/.test
+
+check: check-deps
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+	python tools/settings_reference.py --check
+
+system-deps:
+	@tools/system-deps
+
+# Unit tests share both cores; the others start clusters and ranks of their own, one at a time.
+test: system-deps test-deps
+	pytest -q -n 2 tests/unit
+	pytest -q --durations=15 tests/integration
+
+bench: build $(VENV)/.test
+	@python -m benchmarks $(NAME)
+
+docs: build
+	python tools/settings_reference.py
+
+lock: check-deps test-deps
+	python tools/lock.py
+
+wheel: build $(VENV)/.test
+	python -m build --wheel --no-isolation --outdir dist .
+
+clean:
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache $(NATIVE)

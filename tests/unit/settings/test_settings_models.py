@@ -1,0 +1,52 @@
+"""Settings refuse what they do not know, in one message."""
+
+import pytest
+
+from windtunnel.errors import InputFileError, SettingsError
+from windtunnel.settings.base import parse_settings, read_settings
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.model import ModelSettings
+from windtunnel.settings.study import FeaturizeSettings
+from windtunnel.settings.task import TaskSettings
+
+
+def test_an_unknown_setting_is_named_with_those_that_are_known():
+    with pytest.raises(SettingsError, match=r"task: unknown setting 'widnow' \(known here: .*window"):
+        parse_settings(TaskSettings, {"widnow": 3}, where="task")
+
+
+def test_an_unknown_setting_inside_a_group_is_named_whole():
+    features = {"recipe": "daily", "reference": "sp500", "window": [5]}
+    with pytest.raises(SettingsError, match=r"'features.window' \(known here: .*windows"):
+        parse_settings(FeaturizeSettings, {"dataset": "a", "features": features}, where="featurize")
+
+
+def test_every_wrong_value_is_in_the_one_message():
+    with pytest.raises(SettingsError, match=r"'window' = 1: .*'horizon' = 0"):
+        parse_settings(TaskSettings, {"window": 1, "horizon": 0}, where="task")
+
+
+def test_slurm_times_and_memory_become_whole_numbers():
+    cluster = ClusterSettings(kind="slurm", partition="gpu", time="1-00:00:00", memory="4G")
+    assert (cluster.time, cluster.memory) == (1440, 4096)
+
+
+def test_a_bad_slurm_time_names_the_setting():
+    with pytest.raises(SettingsError, match="'time' = '1h'"):
+        parse_settings(ClusterSettings, {"kind": "local", "partition": "local", "time": "1h"}, where="cluster")
+
+
+def test_a_models_target_is_a_dotted_path():
+    assert ModelSettings.model_validate({"name": "m", "_target_": "my_model.Net"}).target == "my_model.Net"
+    with pytest.raises(SettingsError, match="_target_"):
+        parse_settings(ModelSettings, {"name": "m", "_target_": "Net"}, where="model")
+
+
+def test_settings_survive_their_own_dump():
+    model = ModelSettings.model_validate({"name": "m", "_target_": "my_model.Net", "args": {"width": 3}})
+    assert ModelSettings.model_validate(model.model_dump(mode="json")) == model
+
+
+def test_a_missing_settings_file_is_named(tmp_path):
+    with pytest.raises(InputFileError, match="nowhere"):
+        read_settings(TaskSettings, tmp_path / "nowhere.yaml")

@@ -1,0 +1,40 @@
+"""The one function that runs commands."""
+
+import sys
+import time
+
+import pytest
+
+from windtunnel.errors import CommandError
+from windtunnel.process import run_command
+
+
+def test_output_and_code_are_kept():
+    done = run_command([sys.executable, "-c", "import sys; print('out'); sys.exit(3)"], check=False)
+    assert (done.stdout, done.code) == ("out\n", 3)
+
+
+def test_a_failure_shows_command_code_and_indented_stderr():
+    with pytest.raises(CommandError, match=r"exited with 4\n    it broke"):
+        run_command([sys.executable, "-c", "import sys; print('it broke', file=sys.stderr); sys.exit(4)"])
+
+
+def test_a_missing_command_is_named():
+    with pytest.raises(CommandError, match="no-such-command"):
+        run_command(["no-such-command"])
+
+
+def test_a_command_past_its_time_is_killed_with_its_children():
+    started = time.monotonic()
+    with pytest.raises(CommandError, match=r"ran past 0\.3 s"):
+        run_command(["sh", "-c", "sleep 60 & sleep 60"], timeout_s=0.3)
+    assert time.monotonic() - started < 10
+
+
+def test_input_reaches_the_command():
+    assert run_command(["cat"], stdin="hello").stdout == "hello"
+
+
+def test_env_adds_to_the_inherited_one():
+    done = run_command(["sh", "-c", 'echo "$WT_TEST:${PATH:+path}"'], env={"WT_TEST": "1"})
+    assert done.stdout == "1:path\n"
