@@ -12,7 +12,7 @@ import uuid
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1 << 20
 class Record(Protocol):
     """A dataclass that crosses a file."""
 
-    SCHEMA: str
+    SCHEMA: ClassVar[str]
 
 
 R = TypeVar("R", bound=Record)

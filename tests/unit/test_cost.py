@@ -11,7 +11,7 @@ def test_an_unpriced_node_costs_node_hours_alone():
 
 def test_a_priced_node_costs_money_too():
     assert price(1800, per_node_hour=3.0, currency="EUR") == Cost(0.5, 1.5, "EUR")
-    assert str(price(1800, per_node_hour=3.0, currency="EUR")) == "0.5 node-hours, 1.50 EUR"
+    assert str(price(1800, per_node_hour=3.0, currency="EUR")) == "0.5 node-hours (1.50 EUR)"
 
 
 def test_sums_keep_money_only_when_every_part_has_it():

@@ -6,6 +6,7 @@ import pytest
 from windtunnel.statistics import (
     Comparison,
     Interval,
+    detectable_difference,
     interquartile_range,
     judge_ratio,
     median_absolute_deviation,
@@ -13,8 +14,10 @@ from windtunnel.statistics import (
     median_ratio,
     normal_quantile,
     paired_ratio,
+    pooled_deviation,
     proportion_margin,
     smallest_count,
+    student_quantile,
 )
 
 
@@ -50,9 +53,9 @@ def test_one_value_is_its_own_interval_but_not_reliable():
 
 
 def test_long_samples_are_resampled_in_blocks():
-    interval = median_interval(np.arange(20001.0))
-    assert interval.median == 10000.0
-    assert 9700 < interval.low < interval.high < 10300
+    interval = median_interval(np.arange(4001.0))
+    assert interval.median == 2000.0
+    assert 1900 < interval.low < interval.high < 2100
 
 
 def test_smallest_count_is_the_sign_tests():
@@ -110,3 +113,26 @@ def test_proportion_margin_shrinks_with_the_root_of_the_count():
     assert normal_quantile(0.95) == pytest.approx(1.959964, abs=1e-6)
     assert proportion_margin(0.5, 100) == pytest.approx(2 * proportion_margin(0.5, 400))
     assert proportion_margin(0.5, 0) == math.inf
+
+
+@pytest.mark.parametrize(("freedom", "published"), [(1, 12.706), (2, 4.303), (10, 2.228), (120, 1.980)])
+def test_student_quantiles_are_the_published_ones(freedom, published):
+    assert student_quantile(0.95, freedom) == pytest.approx(published, abs=5e-4 * published)
+
+
+def test_deviation_is_pooled_over_groups_with_repeats_alone():
+    assert pooled_deviation([[1.0, 3.0], [10.0, 12.0], [99.0]]) == (pytest.approx(2**0.5), 2)
+    assert pooled_deviation([[1.0], [2.0]]) == (0.0, 0)
+
+
+def test_differences_of_equal_groups_seldom_pass_the_detectable_one():
+    random = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(300):
+        a, b = random.normal(size=(2, 4))
+        wrong += abs(np.median(a) - np.median(b)) > detectable_difference(*pooled_deviation([a, b]), (4, 4))
+    assert 0 < wrong / 300 < 0.08
+
+
+def test_nothing_is_detectable_without_repeats():
+    assert detectable_difference(0.0, 0, (1, 1)) == math.inf

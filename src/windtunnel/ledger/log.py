@@ -13,7 +13,11 @@ LEDGER = "ledger.jsonl"
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a trial. `kind` is one of submitted, started, ended, verdict."""
+    """Something that happened to a trial.
+
+    `kind` is one of submitting (about to be, under a name that finds the job again), submitted, started,
+    ended (both by the supervisor), and verdict (a driver's, over an attempt that did not tell its own end).
+    """
 
     kind: str
     attempt: int

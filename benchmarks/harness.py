@@ -1,0 +1,179 @@
+"""The one paired-benchmark harness: sides in turn within one run, ratios with intervals, results kept and printed.
+
+A benchmark is a module with `PARTS`. A part that has a result for these sources and this machine is not run again.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from windtunnel.artifacts import hash_file, hash_json, read_provenance, write_atomic
+from windtunnel.device.cpu import count_cpus, read_cpu_name
+from windtunnel.statistics import Interval, median_interval, paired_ratio
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+SOURCE_SUFFIXES = (".py", ".cpp", ".cu", ".h")
+
+Side = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the printed table: a measured quantity, median and interval of `count` values."""
+
+    name: str
+    median: float
+    low: float
+    high: float
+    unit: str
+    count: int
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What a part found: its figures, on how many cases each stands, and the table behind them."""
+
+    figures: dict[str, float]
+    cases: dict[str, int]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a benchmark that is run, and kept, on its own."""
+
+    name: str
+    figures: tuple[str, ...]
+    """Keys that its result has: figures of this benchmark."""
+    measures: tuple[str, ...]
+    """Packages and modules below `src/windtunnel`, and files of `benchmarks`, that can change its figures."""
+    run: Callable[[bool], PartResult]
+    """Called with whether to be quick."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Seconds of each side, run in turn: entry i of every side belongs to the same round."""
+
+    seconds: dict[str, tuple[float, ...]]
+
+    def ratio(self, above: str, below: str) -> Interval:
+        """Median of the rounds' ratios, with its bootstrap interval."""
+        return paired_ratio(self.seconds[above], self.seconds[below])
+
+
+def run_paired(sides: Mapping[str, Side], *, rounds: int, discard: int = 1) -> Paired:
+    """Run the sides in turn; every other round backwards, so that drift favours none. Sides return seconds."""
+    kept: dict[str, list[float]] = {name: [] for name in sides}
+    for index in range(discard + rounds):
+        for name in list(sides)[:: -1 if index % 2 else 1]:
+            seconds = sides[name]()
+            if index >= discard:
+                kept[name].append(seconds)
+    return Paired({name: tuple(values) for name, values in kept.items()})
+
+
+def make_rows(paired: Paired) -> tuple[Row, ...]:
+    """A row a side."""
+    return tuple(make_row(name, median_interval(values), "s") for name, values in paired.seconds.items())
+
+
+def make_row(name: str, interval: Interval, unit: str) -> Row:
+    return Row(name, interval.median, interval.low, interval.high, unit, interval.count)
+
+
+def run_benchmark(name: str, parts: Iterable[Part], *, quick: bool, results: Path = RESULTS) -> dict[str, object]:
+    """Run the parts that have no result yet, keep each, print all; returns what the last line says.
+
+    A quick run keeps nothing and reuses nothing: its figures stand on too little.
+    """
+    found = [_run_quickly(part) if quick else _find_or_run(name, part, results) for part in parts]
+    print(render_table([row for result in found for row in result.rows]))
+    figures = {key: value for result in found for key, value in result.figures.items()}
+    cases = {key: value for result in found for key, value in result.cases.items()}
+    return {"benchmark": name, "figures": figures, "cases": cases}
+
+
+def render_table(rows: list[Row]) -> str:
+    """Rows as aligned text."""
+    header = ("measured", "median", "95 % interval", "unit", "n")
+    cells = [(r.name, f"{r.median:.4g}", f"{r.low:.4g} .. {r.high:.4g}", r.unit, str(r.count)) for r in rows]
+    widths = [max(len(line[column]) for line in [header, *cells]) for column in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *cells]
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def is_quick() -> bool:
+    """Whether QUICK=1 asks for the shortest run that exercises everything."""
+    return os.environ.get("QUICK", "0") not in ("", "0")
+
+
+def hash_measured(measures: Iterable[str], *, root: Path = ROOT) -> str:
+    """First 16 hex digits of a hash over the sources of what a part measures, and of this harness."""
+    files = {path for measured in (*measures, "benchmarks/harness.py") for path in _source_files(root, measured)}
+    named = {str(path.relative_to(root)): hash_file(path) for path in sorted(files)}
+    return hash_json(named)[:16]
+
+
+def hash_machine() -> str:
+    """First 16 hex digits of a hash of this machine's processor; not its name, which changes with each start."""
+    return hashlib.sha256(f"{read_cpu_name()} x {count_cpus()}".encode()).hexdigest()[:16]
+
+
+def _run_quickly(part: Part) -> PartResult:
+    return _check_keys(part, part.run(True))
+
+
+def _find_or_run(benchmark: str, part: Part, results: Path) -> PartResult:
+    key = f"{hash_measured(part.measures)}-{hash_machine()}"
+    kept = _read_result(benchmark, part, results, key)
+    if kept is not None:
+        return kept
+    print(f"{benchmark}: running {part.name}", flush=True)
+    result = _check_keys(part, part.run(False))
+    _write_result(benchmark, part, results, key, result)
+    return result
+
+
+def _check_keys(part: Part, result: PartResult) -> PartResult:
+    assert set(result.figures) == set(result.cases) == set(part.figures), f"{part.name} gave {sorted(result.figures)}"
+    return result
+
+
+def _read_result(benchmark: str, part: Part, results: Path, key: str) -> PartResult | None:
+    """The newest kept result of this key."""
+    for path in sorted(results.glob(f"{benchmark}-{part.name}-*.json"), reverse=True):
+        document = json.loads(path.read_text())
+        if document["key"] == key:
+            print(f"{benchmark}: {part.name} was measured on {document['provenance']['created']}", flush=True)
+            content = document["result"]
+            return PartResult(content["figures"], content["cases"], tuple(Row(**row) for row in content["rows"]))
+    return None
+
+
+def _write_result(benchmark: str, part: Part, results: Path, key: str, result: PartResult) -> None:
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    machine = {**read_provenance(), "cpu": read_cpu_name(), "cpus": count_cpus()}
+    document = {
+        "benchmark": benchmark,
+        "part": part.name,
+        "key": key,
+        "provenance": machine,
+        "result": asdict(result),
+    }
+    write_atomic(results / f"{benchmark}-{part.name}-{moment}.json", (json.dumps(document, indent=1) + "\n").encode())
+
+
+def _source_files(root: Path, measured: str) -> list[Path]:
+    path = root / measured if measured.startswith("benchmarks/") else root / "src" / "windtunnel" / measured
+    if path.is_file():
+        return [path]
+    assert path.is_dir(), f"{measured} is neither a package, a module nor a benchmark"
+    return [file for file in path.rglob("*") if file.suffix in SOURCE_SUFFIXES]

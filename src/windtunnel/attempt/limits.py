@@ -1,0 +1,8 @@
+"""How long an attempt waits for ranks to end, in seconds."""
+
+FAILURE_GRACE_S = 3.0
+"""Time that the other ranks have to end by themselves, and to say why, after one failed."""
+STOP_GRACE_S = 30.0
+"""Time between SIGTERM and SIGKILL. Slurm's own KillWait is 30 s by default."""
+LINGER_S = 60.0
+"""Time that the other ranks have after one ended well. srun is given the same as --wait."""

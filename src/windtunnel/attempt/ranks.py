@@ -1,0 +1,156 @@
+"""Starts an attempt's processes and watches them to their end. One that fails ends the others; none outlives us."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from windtunnel.attempt.limits import FAILURE_GRACE_S, LINGER_S, STOP_GRACE_S
+from windtunnel.attempt.plan import LaunchPlan, Process
+from windtunnel.errors import ClusterError
+
+_POLL_S = 0.05
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+@dataclass(frozen=True)
+class Exit:
+    """A process's end: its place in the plan, its exit code (negative for a signal), and whether we sought it."""
+
+    index: int
+    code: int
+    stopped: bool
+
+
+@dataclass
+class StopRequest:
+    """The first signal that asked this process to stop, if any."""
+
+    signum: int | None = None
+
+    def receive(self, signum: int, _frame: object) -> None:
+        """A signal handler; only the first signal counts."""
+        self.signum = self.signum or signum
+
+
+@dataclass
+class Watch:
+    """The processes alive, how the others ended (in order), and the stop under way."""
+
+    alive: dict[int, subprocess.Popen[bytes]]
+    exits: list[Exit] = field(default_factory=list)
+    reason: str = ""
+    """Why the rest is being stopped: `signal`, `time`, `failure`; empty while nothing is."""
+    terminate_at: float = float("inf")
+    kill_at: float = float("inf")
+
+
+def run_ranks(
+    plan: LaunchPlan, *, stop: StopRequest, beat: Callable[[], None], stop_grace_s: float = STOP_GRACE_S
+) -> tuple[tuple[Exit, ...], str]:
+    """Run the plan's processes to their end, in order of exit, and why they were stopped (empty: they were not).
+
+    `beat` is called all the while. On any exception the processes are killed first.
+    """
+    watch = Watch({})
+    started = time.monotonic()
+    groups: list[int] = []
+    try:
+        for index, process in enumerate(plan.processes):
+            watch.alive[index] = _start(process)
+            groups.append(watch.alive[index].pid)
+        while watch.alive:
+            beat()
+            _collect(watch)
+            now = time.monotonic()
+            late = plan.time_limit_s is not None and now - started > plan.time_limit_s
+            _schedule_stop(watch, now, signalled=stop.signum is not None, late=late, stop_grace_s=stop_grace_s)
+            _carry_out_stop(watch, now)
+            time.sleep(_POLL_S)
+    finally:
+        for group in groups:
+            _signal_group(group, signal.SIGKILL)
+        for child in watch.alive.values():
+            child.wait()
+    return tuple(watch.exits), watch.reason
+
+
+@contextmanager
+def catch_stop() -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a StopRequest inside the block."""
+    request = StopRequest()
+    wanted = (signal.SIGTERM, signal.SIGINT)
+    # The driver starts local trials with SIGINT blocked, so that Ctrl-C in its terminal reaches it alone.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
+    before = {signum: signal.signal(signum, request.receive) for signum in wanted}
+    try:
+        yield request
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def _start(process: Process) -> subprocess.Popen[bytes]:
+    env: Mapping[str, str] = {**os.environ, **process.env}
+    parent = os.getpid()
+    try:
+        with process.log.open("ab") as log:
+            return subprocess.Popen(
+                process.argv,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=lambda: _die_with(parent),
+            )
+    except FileNotFoundError as error:
+        raise ClusterError(f"cannot start {process.argv[0]}: it is not on PATH of {os.uname().nodename}") from error
+
+
+def _die_with(parent: int) -> None:
+    # The kernel kills the rank when its supervisor dies, even by SIGKILL, so that none is left behind.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _collect(watch: Watch) -> None:
+    for index, child in list(watch.alive.items()):
+        code = child.poll()
+        if code is not None:
+            watch.exits.append(Exit(index, code, stopped=watch.kill_at != float("inf")))
+            del watch.alive[index]
+
+
+def _schedule_stop(watch: Watch, now: float, *, signalled: bool, late: bool, stop_grace_s: float) -> None:
+    if signalled or late:
+        if watch.reason not in ("signal", "time"):
+            watch.reason = "signal" if signalled else "time"
+            watch.terminate_at = min(watch.terminate_at, now)
+    elif not watch.reason and watch.kill_at == float("inf") and any(exit_.code for exit_ in watch.exits):
+        watch.reason = "failure"
+        watch.terminate_at = now + FAILURE_GRACE_S
+    elif watch.exits and watch.terminate_at == float("inf"):
+        watch.terminate_at = now + LINGER_S
+    if watch.terminate_at <= now and watch.kill_at == float("inf"):
+        watch.kill_at = now + stop_grace_s
+        for child in watch.alive.values():
+            _signal_group(child.pid, signal.SIGTERM)
+
+
+def _carry_out_stop(watch: Watch, now: float) -> None:
+    if now > watch.kill_at:
+        for child in watch.alive.values():
+            _signal_group(child.pid, signal.SIGKILL)
+
+
+def _signal_group(group: int, signum: int) -> None:
+    try:
+        os.killpg(group, signum)
+    except ProcessLookupError:
+        pass

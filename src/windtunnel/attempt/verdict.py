@@ -1,0 +1,122 @@
+"""How an attempt ended, from what it left behind: exit codes, errors that ranks wrote, logs. Pure."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windtunnel.attempt.ranks import Exit
+from windtunnel.records.trial import Verdict
+
+_OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
+_OOM_TEXTS = ("oom-kill", "oom_kill", "out of memory", "out_of_memory")
+_NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
+# Exit codes that a shell, and srun, give a process that a signal ended: 128 + the signal.
+_SHELL_SIGNAL_BASE = 128
+
+
+@dataclass(frozen=True)
+class RankError:
+    """`error-rank-R.json`: the exception that a rank ended with."""
+
+    rank: int
+    type: str
+    text: str
+    """The exception as Python prints it last: `ValueError: …`."""
+    at: float
+    secondary: bool = False
+    """Whether it merely saw another rank go."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What an attempt left behind."""
+
+    exits: tuple[Exit, ...]
+    """In order of time."""
+    reason: str
+    """Why the supervisor stopped the rest: `signal`, `time`, `failure` or nothing."""
+    errors: tuple[RankError, ...]
+    oom_kills: int
+    """Processes of this host that the kernel killed for memory meanwhile."""
+    launcher_log: str
+    """srun's own words; empty without srun."""
+    log_tails: Mapping[int, str]
+    """Last line of each rank's log."""
+    done_problem: str | None
+    """None when DONE.json validates; otherwise why not."""
+    slurm: bool
+    near_limit: bool = False
+    """Whether it was stopped about when its time was up."""
+
+
+def judge_ending(ending: Ending) -> tuple[Verdict, str]:
+    """The verdict, and its evidence in a sentence or two."""
+    failed = next((exit_ for exit_ in ending.exits if exit_.code and not exit_.stopped), None)
+    if ending.done_problem is None:
+        late = f", though {_name_exit(failed, slurm=ending.slurm)} afterwards" if failed else ""
+        return Verdict.COMPLETED, f"DONE.json is valid{late}"
+    if ending.reason == "time" or (ending.reason == "signal" and ending.near_limit):
+        return Verdict.TIMEOUT, "stopped at its time limit"
+    if ending.reason == "signal":
+        return _judge_signal(ending)
+    if failed is None:
+        return Verdict.FAILED, f"all ranks ended with code 0, but {ending.done_problem}"
+    return _judge_failure(ending, failed)
+
+
+def count_exit_code(ending: Ending) -> int:
+    """The first failure's exit code; 0 when none failed."""
+    return next((exit_.code for exit_ in ending.exits if exit_.code), 0)
+
+
+def find_cause(errors: tuple[RankError, ...]) -> RankError | None:
+    """The earliest error that is not merely a consequence of another rank's end."""
+    return min(errors, key=lambda error: (error.secondary, error.at), default=None)
+
+
+def _judge_signal(ending: Ending) -> tuple[Verdict, str]:
+    if ending.slurm:
+        return Verdict.PREEMPTED, "stopped by a signal before its time limit"
+    return Verdict.CANCELLED, "stopped by a signal"
+
+
+def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
+    how = _name_exit(failed, slurm=ending.slurm)
+    launcher = ending.launcher_log.lower()
+    cause = find_cause(ending.errors)
+    if cause is not None and (cause.type in _OOM_TYPES or "out of memory" in cause.text.lower()):
+        return Verdict.OOM, _name_error(cause)
+    if ending.oom_kills or any(text in launcher for text in _OOM_TEXTS):
+        return Verdict.OOM, f"{how}: killed for memory"
+    if any(text in launcher for text in _NODE_TEXTS):
+        return Verdict.NODE_FAIL, f"{how}: {_last_line(ending.launcher_log)}"
+    if _signal_of(failed.code) == signal.SIGKILL and (cause is None or cause.secondary):
+        return Verdict.LOST, f"{how}, not by us and not for memory"
+    if cause is not None:
+        return Verdict.FAILED, _name_error(cause)
+    tail = ending.log_tails.get(failed.index) or next(iter(ending.log_tails.values()), "")
+    return Verdict.FAILED, f"{how}{f': {tail}' if tail else ''}"
+
+
+def _name_error(error: RankError) -> str:
+    return f"rank {error.rank}: {error.text}"
+
+
+def _name_exit(exit_: Exit, *, slurm: bool) -> str:
+    who = "srun" if slurm else f"rank {exit_.index}"
+    signum = _signal_of(exit_.code)
+    if signum is not None:
+        return f"{who} ended by {signum.name}"
+    return f"{who} ended with code {exit_.code}"
+
+
+def _signal_of(code: int) -> signal.Signals | None:
+    number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
+    try:
+        return signal.Signals(number)
+    except ValueError:
+        return None
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

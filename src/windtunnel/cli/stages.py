@@ -1,0 +1,162 @@
+"""Each stage's subcommand: read its settings file, call its `run`. Stages never call each other."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from windtunnel.errors import IncompleteError
+from windtunnel.settings.base import read_settings
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.data import DataSettings
+from windtunnel.settings.report import ReportSettings
+from windtunnel.settings.study import (
+    FeaturizeSettings,
+    LatencyStageSettings,
+    PlanSettings,
+    ReportStageSettings,
+    SweepStageSettings,
+    TraceSettings,
+)
+
+
+def ingest(args: Namespace) -> None:
+    """Raw files to shards, under mpiexec when more ranks are asked for and one fits."""
+    from windtunnel.cli.mpi import restart_under_mpi
+
+    settings = read_settings(DataSettings, args.settings)
+    if args.ranks > 1:
+        restart_under_mpi(args.ranks, ["ingest", "--settings", str(args.settings), "--out", str(args.out)])
+    from windtunnel.comm.detect import detect_comm
+    from windtunnel.ingest.run import run_ingest
+
+    run_ingest(settings, out=args.out, comm=detect_comm())
+
+
+def featurize(args: Namespace) -> None:
+    """Shards to feature shards."""
+    from windtunnel.featurize.run import run_featurize
+
+    run_featurize(read_settings(FeaturizeSettings, args.settings), shards=args.shards, out=args.out)
+
+
+def topology(args: Namespace) -> None:
+    """The partition's nodes and switches, and a timed all-reduce."""
+    from windtunnel.topology.run import run_topology
+
+    run_topology(read_settings(ClusterSettings, args.settings), out=args.out, collectives=args.collectives)
+
+
+def calibrate(args: Namespace) -> None:
+    """What one device attains."""
+    from windtunnel.calibrate.run import run_calibrate
+
+    run_calibrate(read_settings(ClusterSettings, args.settings), out=args.out)
+
+
+def trace(args: Namespace) -> None:
+    """The models' operations and shapes."""
+    from windtunnel.trace.run import run_trace
+
+    _let_user_models_in()
+    run_trace(read_settings(TraceSettings, args.settings), features=args.features, out=args.out)
+
+
+def plan(args: Namespace) -> None:
+    """The study's trials."""
+    from windtunnel.planner.run import run_plan
+
+    run_plan(
+        read_settings(PlanSettings, args.settings),
+        features=args.features,
+        topology=args.topology,
+        collectives=args.collectives,
+        device=args.device,
+        models=args.models,
+        import_root=str(Path.cwd()),
+        out=args.out,
+        dry_run=args.dry_run,
+    )
+
+
+def sweep(args: Namespace) -> None:
+    """Run the trials; an unfinished sweep leaves a partial report beside its partial results."""
+    from windtunnel.launch.run import run_sweep
+
+    settings = read_settings(SweepStageSettings, args.settings)
+    store = args.store or args.features.resolve().parents[2]  # <store>/features/<key>/MANIFEST.json
+    try:
+        run_sweep(
+            settings,
+            plan=args.plan,
+            features=args.features,
+            topology=args.topology,
+            store=store,
+            import_root=str(Path.cwd()),
+            out=args.out,
+        )
+    except IncompleteError:
+        _report_partly(settings, args)
+        raise
+
+
+def verify_checkpoints(args: Namespace) -> None:
+    """Check every byte of the checkpoints."""
+    from windtunnel.checkpoints.run import run_verify_checkpoints
+
+    run_verify_checkpoints(study=args.study, sweep=args.sweep, out=args.out)
+
+
+def latency(args: Namespace) -> None:
+    """Inference latency of the verified models."""
+    from windtunnel.latency.run import run_latency
+
+    _let_user_models_in()
+    settings = read_settings(LatencyStageSettings, args.settings)
+    run_latency(settings, sweep=args.sweep, checkpoints=args.checkpoints, out=args.out)
+
+
+def report(args: Namespace) -> None:
+    """The page and its numbers."""
+    from windtunnel.report.run import run_report
+
+    run_report(
+        read_settings(ReportStageSettings, args.settings),
+        plan=args.plan,
+        sweep=args.sweep,
+        checkpoints=args.checkpoints,
+        latency=args.latency,
+        models=args.models,
+        topology=args.topology,
+        collectives=args.collectives,
+        device=args.device,
+        benchmarks=[path for path in args.benchmarks if path.is_file()],
+        out=args.out,
+        metrics=args.metrics,
+    )
+
+
+def _report_partly(settings: SweepStageSettings, args: Namespace) -> None:
+    from windtunnel.report.run import run_report
+
+    partial = args.out.with_name("sweep.partial.json")
+    if not partial.is_file():
+        return
+    run_report(
+        ReportStageSettings(study=settings.study, report=ReportSettings(), cluster=settings.cluster),
+        plan=args.plan,
+        sweep=partial,
+        checkpoints=None,
+        latency=None,
+        models=None,
+        topology=args.topology,
+        collectives=None,
+        device=None,
+        benchmarks=[],
+        out=args.out.with_name("report.partial.html"),
+        metrics=args.out.with_name("metrics.partial.parquet"),
+    )
+
+
+def _let_user_models_in() -> None:
+    # A console script's import path lacks the folder it is typed in, where the user's own models are.
+    sys.path.insert(0, str(Path.cwd()))

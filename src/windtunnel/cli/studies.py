@@ -1,0 +1,217 @@
+"""What the workflow asks of the studies it builds: each stage's settings, by the name of its file.
+
+The text of a settings file is a rule's `params`, so that Snakemake reruns a stage when a value it uses changed.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from windtunnel.artifacts import hash_json, to_plain
+from windtunnel.cli.compose import compose_candidates, compose_study, cut_values
+from windtunnel.errors import ClusterError, InputFileError, SettingsError, StudyError
+from windtunnel.planner.run import split_space
+from windtunnel.settings.base import Settings
+from windtunnel.settings.study import (
+    FeaturizeSettings,
+    LatencyStageSettings,
+    PlanSettings,
+    ReportStageSettings,
+    StudySettings,
+    SweepStageSettings,
+    TraceSettings,
+)
+
+KNOWN_KEYS = ("studies", "study", "cluster", "overrides", "pathvars")
+"""What `conf/workflow.yaml` and `snakemake --config` may set."""
+_OWNERS = {"study": "name", "features": "features_key", "dataset": "dataset", "partition": "partition"}
+"""Wildcards, and the attribute of a study that each is."""
+_NOT_MEASURED = {"account", "qos", "time", "memory", "max_age_days", "cost_per_node_hour", "currency"}
+
+
+@dataclass(frozen=True)
+class ComposedStudy:
+    """One study: its settings, and the names of what it shares with others."""
+
+    name: str
+    settings: StudySettings
+    plan: PlanSettings
+    features_key: str
+
+    @property
+    def dataset(self) -> str:
+        return self.settings.data.dataset
+
+    @property
+    def partition(self) -> str:
+        return self.settings.cluster.partition
+
+
+@dataclass(frozen=True)
+class Studies:
+    """All studies of a run. Its methods take a job's wildcards, and are a rule's inputs, parameters and resources."""
+
+    by_name: dict[str, ComposedStudy]
+    texts: dict[str, str]
+    """Every settings file's text, by `<owner>/<name>`."""
+    results: str
+    store: str
+
+    def of(self, wildcards: Any) -> ComposedStudy:
+        """The job's study, or the first that uses what the job makes."""
+        wanted = {key: getattr(wildcards, key) for key in _OWNERS if hasattr(wildcards, key)}
+        return next(
+            study
+            for study in self.by_name.values()
+            if all(getattr(study, _OWNERS[key]) == value for key, value in wanted.items())
+        )
+
+    def settings_text(self, wildcards: Any) -> str:
+        """Text of a settings file; as a parameter it reruns the rule when a value changed."""
+        return self.texts[f"{wildcards.owner}/{wildcards.name}"]
+
+    def raw_files(self, wildcards: Any) -> list[str]:
+        """Where the dataset's raw files lie."""
+        return [str(locate_input(file, Path.cwd())) for file in self.of(wildcards).settings.data.files]
+
+    def shards_of(self, wildcards: Any) -> str:
+        """Manifest of the shards that the features are computed from."""
+        return f"{self.store}/shards/{self.of(wildcards).dataset}/MANIFEST.json"
+
+    def features_of(self, wildcards: Any) -> str:
+        """Manifest of the study's feature shards."""
+        return f"{self.store}/features/{self.of(wildcards).features_key}/MANIFEST.json"
+
+    def benchmark_files(self, wildcards: Any) -> list[str]:
+        """Where the rules' benchmark tables are; not inputs, for a lost one reruns nothing."""
+        study = self.of(wildcards)
+        shared = [f"shards/{study.dataset}", f"features/{study.features_key}"]
+        shared += [f"cluster/{study.partition}-{rule}" for rule in ("topology", "calibrate")]
+        own = [f"{study.name}/{rule}" for rule in ("trace", "sweep", "verify_checkpoints", "latency")]
+        return [f"benchmarks/{name}.tsv" for name in shared + own]
+
+    def job_setting(self, wildcards: Any, field: str) -> Any:
+        """A setting of the cluster on which the job runs; None on this machine, or when unset."""
+        cluster = self.of(wildcards).settings.cluster
+        return (getattr(cluster, field) or None) if cluster.kind == "slurm" else None
+
+
+def read_studies(config: Mapping[str, Any], *, project: Path) -> Studies:
+    """The studies that the workflow's `config` names. Raises a UserError for whatever is wrong with them."""
+    unknown = sorted(set(config) - set(KNOWN_KEYS))
+    if unknown:
+        raise SettingsError(f"unknown workflow setting {unknown[0]!r} (known: {', '.join(KNOWN_KEYS)})")
+    overrides = _overrides(config)
+    names = [str(config["study"])] if config.get("study") else [str(name) for name in config.get("studies") or ()]
+    if not names:
+        raise StudyError("no study to build: name one in conf/workflow.yaml, or type --config study=NAME")
+    by_name = {name: _compose(name, overrides, project) for name in names}
+    paths = {study.settings.paths for study in by_name.values()}
+    if len({(path.results, path.store) for path in paths}) > 1:
+        raise StudyError(f"studies {', '.join(names)} have different paths: build them one at a time")
+    path = next(iter(paths))
+    return Studies(by_name, _cut_texts(by_name), path.results, path.store or path.results)
+
+
+def check_studies(studies: Studies, *, project: Path) -> None:
+    """Refuse what cannot run, before anything is submitted: layouts, raw files, partitions."""
+    for study in studies.by_name.values():
+        split_space(study.plan)
+        for file in study.settings.data.files:
+            locate_input(file, project)
+    _check_partitions(
+        {study.partition for study in studies.by_name.values() if study.settings.cluster.kind == "slurm"}
+    )
+
+
+def features_key(study: StudySettings) -> str:
+    """Folder of a study's feature shards: the dataset, and a hash of what is computed from it."""
+    return f"{study.data.dataset}-{hash_json(study.features)[:8]}"
+
+
+def locate_input(file: str, project: Path) -> Path:
+    """Where a raw file of the settings lies; raises InputFileError unless it is there, readable and not empty."""
+    path = project / file
+    if file.startswith("package:"):
+        package, _, inside = file.removeprefix("package:").partition("/")
+        spec = find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise InputFileError(f"raw file {file!r}: package {package!r} is not installed: pip install {package}")
+        path = Path(spec.submodule_search_locations[0]) / inside
+    if not path.is_file():
+        raise InputFileError(f"raw file {file!r} does not exist (looked for {path}): correct data.files")
+    if not os.access(path, os.R_OK):
+        raise InputFileError(f"raw file {path} cannot be read: give this user read permission")
+    if path.stat().st_size == 0:
+        raise InputFileError(f"raw file {path} is empty: fetch it again, or take it out of data.files")
+    return path
+
+
+def _overrides(config: Mapping[str, Any]) -> tuple[str, ...]:
+    cluster, given = config.get("cluster"), config.get("overrides") or ()
+    words = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+    return (*([f"cluster={cluster}"] if cluster else []), *words)
+
+
+def _compose(name: str, overrides: Sequence[str], project: Path) -> ComposedStudy:
+    settings = compose_study(name, overrides, project=project)
+    plan = PlanSettings(
+        study=name,
+        candidates=compose_candidates(name, overrides, project=project),
+        values=cut_values(settings, overrides),
+        repeats=settings.space.repeats,
+    )
+    return ComposedStudy(name, settings, plan, features_key(settings))
+
+
+def _cut_texts(by_name: Mapping[str, ComposedStudy]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for name, study in by_name.items():
+        for key, settings in _cut(name, study).items():
+            text = yaml.safe_dump(settings, sort_keys=False, width=110)
+            if texts.setdefault(key, text) != text:
+                raise StudyError(
+                    f"studies {owners[key]!r} and {name!r} give {key} different settings: build them one at a time"
+                    + (", or give one of them another data.dataset" if key.startswith("data/") else "")
+                )
+            owners.setdefault(key, name)
+    return texts
+
+
+def _cut(name: str, study: ComposedStudy) -> dict[str, Any]:
+    """Each stage's settings, plain, by the name of its file."""
+    whole = study.settings
+    trials = [candidate.settings for candidate in study.plan.candidates]
+    models = tuple({trial.model.name: trial.model for trial in trials}.values())
+    stages: dict[str, Settings] = {
+        f"data/{study.dataset}": whole.data,
+        f"features/{study.features_key}": FeaturizeSettings(dataset=study.dataset, features=whole.features),
+        f"{name}/trace": TraceSettings(models=models, task=whole.task, batch_size=whole.training.batch_size),
+        f"{name}/plan": study.plan,
+        f"{name}/sweep": SweepStageSettings(study=name, cluster=whole.cluster, sweep=whole.sweep),
+        f"{name}/latency": LatencyStageSettings(study=name, latency=whole.latency),
+        f"{name}/report": ReportStageSettings(study=name, report=whole.report, cluster=whole.cluster),
+    }
+    # What pays for jobs or bounds them changes no measured fact.
+    cluster = whole.cluster.model_dump(mode="json", exclude=_NOT_MEASURED)
+    return {f"cluster/{study.partition}": cluster, **{key: to_plain(settings) for key, settings in stages.items()}}
+
+
+def _check_partitions(wanted: set[str]) -> None:
+    if not wanted:
+        return
+    from windtunnel.slurm.scontrol import list_partitions
+
+    known = list_partitions()
+    for partition in sorted(wanted - set(known)):
+        raise ClusterError(
+            f"partition {partition!r} does not exist on this cluster (known: {', '.join(known) or 'none'}):"
+            " set it in the site file, or cluster.partition"
+        )

@@ -1,0 +1,121 @@
+"""The stage: a dataset's shards to one feature shard and its manifest."""
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from windtunnel.artifacts import hash_json, write_artifact
+from windtunnel.errors import ArtifactError, InputFileError, SettingsError
+from windtunnel.featurize.daily import build_daily, make_series
+from windtunnel.featurize.expand import Features, expand_table
+from windtunnel.featurize.quotes import COLUMNS, build_quotes
+from windtunnel.featurize.signals import Table
+from windtunnel.records.data import Column, ShardEntry, ShardManifest
+from windtunnel.settings.features import FeatureSettings
+from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest
+from windtunnel.shards.reader import read_shard
+from windtunnel.shards.writer import write_shard
+from windtunnel.units import format_seconds
+
+COMPRESSION = "zstd"
+CHUNK_ROWS = 4096
+
+
+def run_featurize(settings: FeatureSettings, *, shards: Path, out: Path) -> ShardManifest:
+    """Compute the features of the dataset whose manifest is `shards`; publish their shard beside `out`, then `out`.
+
+    Raises UserError when the dataset has no shards, not the reference, or columns that the recipe cannot use.
+    """
+    started = time.monotonic()
+    raw = read_manifest(shards)
+    check_request(settings, raw, shards)
+    print(f"featurize: {raw.dataset}: recipe {settings.recipe}, reference {settings.reference}", flush=True)
+    table = read_table(settings, raw, shards.parent)
+    print(f"featurize: {len(table.time_ns):,} rows, {len(table.signals)} signals", flush=True)
+    features = expand_table(table, settings)
+    entry = _write_features(features, settings, out.parent)
+    manifest = ShardManifest(
+        kind="features",
+        dataset=raw.dataset,
+        source=settings.recipe,
+        columns=(Column("time_ns", "int64", "ns since 1970 UTC"), Column("price", "float64"), *features.columns),
+        shards=(entry,),
+        inputs=(),
+        quarantine="",
+        parent_sha256=manifest_sha256(raw),
+    )
+    write_artifact(out, manifest, settings_hash=hash_json(settings))
+    rows, columns = features.features_tc.shape
+    took = format_seconds(time.monotonic() - started)
+    print(f"featurize: {rows:,} rows x {columns} features -> {out} ({took})", flush=True)
+    return manifest
+
+
+def check_request(settings: FeatureSettings, raw: ShardManifest, where: Path) -> None:
+    """Raise UserError when `settings` cannot be met by the dataset of `raw`, before any shard is read."""
+    if raw.kind != "raw":
+        raise InputFileError(f"{where} is a manifest of {raw.kind}, expected raw shards: give the one of ingest")
+    if not raw.shards:
+        raise InputFileError(f"{where} lists no shards: run ingest with at least one data file")
+    known = sorted({entry.instrument for entry in raw.shards})
+    if settings.reference not in known:
+        raise SettingsError(
+            f"features.reference={settings.reference!r} is not in dataset {raw.dataset!r}: expected one of "
+            f"{', '.join(known)}"
+        )
+    shortest = min(settings.windows)
+    if shortest < settings.min_periods:
+        raise SettingsError(
+            f"features.windows has {shortest}, expected at least features.min_periods={settings.min_periods}: "
+            "lengthen the window or lower min_periods"
+        )
+
+
+def read_table(settings: FeatureSettings, raw: ShardManifest, folder: Path) -> Table:
+    """The recipe's signals from the shards in `folder`, each held against the manifest first."""
+    if settings.recipe == "quotes":
+        return _read_quotes(settings.reference, raw, folder)
+    names = [entry.instrument for entry in raw.shards]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputFileError(f"dataset {raw.dataset!r} has {twice!r} in several shards, expected one: join its files")
+    series = {name: make_series(name, _read(entry, folder)) for name, entry in zip(names, raw.shards, strict=True)}
+    reference = series.pop(settings.reference)
+    return build_daily(reference, tuple(series.values()))
+
+
+def _read_quotes(reference: str, raw: ShardManifest, folder: Path) -> Table:
+    entries = sorted((entry for entry in raw.shards if entry.instrument == reference), key=lambda e: e.first_ns)
+    for earlier, later in pairwise(entries):
+        if later.first_ns < earlier.last_ns:
+            raise InputFileError(
+                f"shards {earlier.file} and {later.file} of {reference!r} overlap in time: take one out of data.files"
+            )
+    parts = [_read(entry, folder) for entry in entries]
+    for entry, part in zip(entries, parts, strict=True):
+        missing = [name for name in COLUMNS if name not in part]
+        if missing:
+            raise InputFileError(
+                f"shard {entry.file} of {reference!r} has no column {', '.join(missing)}: recipe 'quotes' needs "
+                f"{', '.join(COLUMNS)}; choose a reference with quotes, or recipe 'daily'"
+            )
+    return build_quotes(reference, {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
+
+
+def _read(entry: ShardEntry, folder: Path) -> dict[str, np.ndarray]:
+    reason = check_shard(folder, entry)
+    if reason:
+        raise ArtifactError(f"{reason}: run ingest again")
+    return read_shard(folder / entry.file)
+
+
+def _write_features(features: Features, settings: FeatureSettings, folder: Path) -> ShardEntry:
+    return write_shard(
+        folder / f"{settings.reference}.h5",
+        {"time_ns": features.time_ns, "price": features.price, "features": features.features_tc},
+        instrument=settings.reference,
+        compression=COMPRESSION,
+        chunk_rows=CHUNK_ROWS,
+    )

@@ -1,0 +1,149 @@
+"""What a trial's id is made of: its settings, its data, the code that can change its result, the torch version.
+
+Nothing here imports torch or the code that is hashed: files are read as text.
+"""
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from windtunnel.artifacts import hash_file, hash_json, read_artifact
+from windtunnel.errors import SettingsError
+from windtunnel.records.data import ShardManifest
+from windtunnel.records.plan import Identity
+from windtunnel.settings.study import TrialSettings
+
+PACKAGES = (
+    "attempt",  # ranks' environment: threads, binding, network
+    "checkpoints",
+    "comm",
+    "device",
+    "fabric",  # the order of ranks
+    "kernels",
+    "models",
+    "native",
+    "settings",
+    "shards",
+    "tasks",
+    "training",
+)
+"""Packages that can change a trial's loss or speed."""
+
+_NO_EFFECT = {"account", "qos", "time", "probe_nodes", "max_age_days", "cost_per_node_hour", "currency"}
+_ID_DIGITS = 16
+
+
+def read_identity(features: Path) -> Identity:
+    """The identity that all trials on a feature manifest share."""
+    manifest = read_artifact(features, ShardManifest)
+    return Identity(_hash_data(manifest), hash_sources(), importlib.metadata.version("torch"))
+
+
+def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> str:
+    """First 16 hex digits of the hash of all that can change the trial's result.
+
+    What only pays for it or bounds it (account, QOS, time limit, price) is left out.
+    """
+    plain = settings.model_dump(mode="json", exclude={"cluster": _NO_EFFECT})
+    return hash_json({"settings": plain, "identity": vars(identity), "user": user_sha256})[:_ID_DIGITS]
+
+
+@cache
+def hash_sources() -> str:
+    """SHA-256 over the Python and compiled sources of PACKAGES, by sorted relative name."""
+    root = Path(__file__).parent
+    paths = [path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in {".py", ".so"}]
+    return _hash_files(paths, root)
+
+
+def hash_user_files(target: str, import_root: str) -> str:
+    """SHA-256 over the user's files that `target` reaches: its module and all that it imports in `import_root`.
+
+    Empty for our own models. A target in an installed package counts by the package's name and version.
+    Raises SettingsError when there is no such module.
+    """
+    module = target.rpartition(".")[0]
+    if module == "windtunnel" or module.startswith("windtunnel."):
+        return ""
+    root = Path(import_root).resolve() if import_root else None
+    files = _reach_files(module, root) if root else {}
+    if root and files:
+        return _hash_files(list(files), root)
+    top = module.partition(".")[0]
+    if importlib.util.find_spec(top) is None:
+        where = f"{import_root} nor installed" if import_root else "the installed packages"
+        raise SettingsError(f"model _target_ {target!r}: no module {module!r} in {where}: check its spelling")
+    return hash_json([f"{name} {importlib.metadata.version(name)}" for name in _distributions(top)])
+
+
+def _hash_data(manifest: ShardManifest) -> str:
+    # Where raw files lay and how big their shards are on disk do not matter; what the shards hold does.
+    shards = [[shard.instrument, shard.rows, shard.sha256] for shard in manifest.shards]
+    columns = [[column.name, column.dtype] for column in manifest.columns]
+    return hash_json([manifest.kind, manifest.dataset, manifest.source, columns, shards])
+
+
+def _hash_files(paths: list[Path], root: Path) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(root).as_posix() for path in paths):
+        digest.update(f"{name}\0{hash_file(root / name)}\n".encode())
+    return digest.hexdigest()
+
+
+def _distributions(top: str) -> list[str]:
+    return sorted(set(importlib.metadata.packages_distributions().get(top, [])))
+
+
+def _reach_files(module: str, root: Path) -> dict[Path, None]:
+    """Files under `root` that importing `module` runs, each once."""
+    found: dict[Path, None] = {}
+    waiting = [module]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for path in _locate(name, root):
+            if path not in found:
+                found[path] = None
+                waiting += _imports(path, _package_of(path, root))
+    return found
+
+
+def _locate(module: str, root: Path) -> Iterator[Path]:
+    """The module's file, and the `__init__.py` of each package above it."""
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        base = root.joinpath(*parts[:depth])
+        for path in (base / "__init__.py", base.with_suffix(".py")):
+            if path.is_file():
+                yield path
+
+
+def _package_of(path: Path, root: Path) -> tuple[str, ...]:
+    return path.relative_to(root).parent.parts
+
+
+def _imports(path: Path, package: tuple[str, ...]) -> Iterator[str]:
+    """Dotted names that a file imports anywhere in it; `from a import b` may mean a module `a.b`."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        raise SettingsError(f"{path} is not valid Python: {error.msg} in line {error.lineno}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base_of(node, package)
+            yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names)
+
+
+def _base_of(node: Any, package: tuple[str, ...]) -> str:
+    above = package[: len(package) - node.level + 1] if node.level else ()
+    return ".".join([*above, *([node.module] if node.module else [])])

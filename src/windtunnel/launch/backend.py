@@ -1,0 +1,53 @@
+"""What the driver asks of a place to run trials, whichever it is."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from windtunnel.ledger.reconcile import JobSight
+from windtunnel.records.plan import PlannedTrial
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """By trial id: the jobs, and why the place refused the rest."""
+
+    job_ids: dict[str, str]
+    refusals: dict[str, str]
+
+
+class Backend(Protocol):
+    """Where jobs run. A job id that it does not know is UNSURE, never an error."""
+
+    poll_s: float
+    """Seconds between two looks of the driver."""
+    survives: bool
+    """Whether jobs go on when the driver is told to stop."""
+
+    def room(self, active: int) -> int:
+        """How many more trials it takes while `active` are under way."""
+        ...
+
+    def submit(self, trials: Sequence[PlannedTrial]) -> Submitted:
+        """Submit the trials' next attempts; a refused one costs no other."""
+        ...
+
+    def recover(self, submission: str, index: int) -> str:
+        """Job id of a submission that was begun, but whose driver died before it wrote the id; or empty."""
+        ...
+
+    def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:
+        """What is known of each job; `urgent` asks the scheduler sooner than its usual interval."""
+        ...
+
+    def explain(self, job_id: str) -> str:
+        """The last line that the job's supervisor wrote to its stderr, if any."""
+        ...
+
+    def stop(self, job_ids: Collection[str]) -> None:
+        """Tell jobs to end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what a round left on this host."""
+        ...

@@ -1,0 +1,49 @@
+"""What every trial of a sweep shares: its settings, its inputs, and the command that supervises a trial."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.ledger.layout import TrialFolder, trial_folder
+from windtunnel.records.plan import Identity, PlannedTrial
+from windtunnel.records.trial import TrialConfig
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.sweep import SweepSettings
+
+SUPERVISOR = (sys.executable, "-m", "windtunnel.cli.main", "trial")
+
+
+@dataclass(frozen=True)
+class SweepContext:
+    """All paths are absolute: jobs run in other folders and on other hosts."""
+
+    study: str
+    cluster: ClusterSettings
+    sweep: SweepSettings
+    identity: Identity
+    features: Path
+    topology: Path | None
+    store: Path
+    import_root: str
+    jobs_dir: Path
+    """Where submitit keeps its scripts, pickles and logs."""
+    supervisor: tuple[str, ...] = SUPERVISOR
+    """Started once a job, with the trial's folder after it."""
+
+    def folder_of(self, trial: PlannedTrial) -> TrialFolder:
+        """The trial's folder in the store."""
+        return trial_folder(self.store, trial.id)
+
+    def config_of(self, trial: PlannedTrial) -> TrialConfig:
+        """What an attempt of the trial needs to know."""
+        topology = str(self.topology) if self.topology is not None else ""
+        return TrialConfig(trial, self.identity, str(self.features), topology, self.import_root)
+
+    def command_of(self, trial: PlannedTrial) -> tuple[str, ...]:
+        """The command that runs the trial's next attempt."""
+        return (*self.supervisor, str(self.folder_of(trial).path))
+
+
+def count_steps(trial: PlannedTrial) -> int:
+    """Steps after which the trial is done."""
+    return int(trial.settings["training"]["steps"])

@@ -1,0 +1,76 @@
+"""One trial's course through a sweep: what is known of it, and the lines printed about it."""
+
+from dataclasses import dataclass
+
+from windtunnel.launch.context import SweepContext, count_steps
+from windtunnel.launch.progress import Progress
+from windtunnel.ledger.facts import TrialFacts, read_facts
+from windtunnel.ledger.layout import TrialFolder
+from windtunnel.ledger.reconcile import Standing, count_node_seconds
+from windtunnel.records.plan import PlannedTrial
+from windtunnel.records.trial import FINAL, SweepEntry, Verdict
+from windtunnel.units import format_seconds
+
+RETRIED = frozenset({Verdict.LOST, Verdict.NODE_FAIL, Verdict.PREEMPTED, Verdict.TIMEOUT})
+"""Verdicts that are no fault of the trial's, nor someone's wish: the next attempt goes on from the checkpoint."""
+
+
+@dataclass
+class Course:
+    """Mutable: the driver moves it along."""
+
+    trial: PlannedTrial
+    label: str
+    """`trial 3 of 8: tcn ddp bf16`."""
+    folder: TrialFolder
+    progress: Progress
+    under_way: bool = False
+    """Whether it is being watched; otherwise it waits to be submitted."""
+    job_id: str = ""
+    """Empty for an attempt that was started by hand."""
+    submissions: int = 0
+    seen_at: float = 0.0
+    """When its job was last seen alive, in seconds since 1970."""
+    entry: SweepEntry | None = None
+
+    def read(self) -> TrialFacts:
+        """What the trial's folder says now."""
+        return read_facts(self.folder, steps=count_steps(self.trial))
+
+
+def begin_course(trial: PlannedTrial, context: SweepContext, *, number: int, total: int) -> Course:
+    """The course of the plan's trial `number`, counted from 1."""
+    folder = context.folder_of(trial)
+    progress = Progress(folder.metrics, count_steps(trial))
+    return Course(trial, f"trial {number} of {total}: {trial.name}", folder, progress)
+
+
+def is_final(verdict: Verdict | None, *, strict: bool) -> bool:
+    """Whether no later attempt changes the verdict."""
+    return verdict in FINAL and not (strict and verdict == Verdict.FAILED)
+
+
+def build_entry(course: Course, facts: TrialFacts, standing: Standing) -> SweepEntry:
+    """The sweep's record of a trial that ended, or that the sweep leaves as it stands."""
+    return SweepEntry(
+        trial_id=course.trial.id,
+        name=course.trial.name,
+        choices=course.trial.choices,
+        verdict=standing.verdict or Verdict.LOST,
+        evidence=standing.evidence,
+        attempts=len(facts.attempts),
+        node_seconds=count_node_seconds(facts),
+        outcome=facts.outcome,
+    )
+
+
+def render_entry(entry: SweepEntry) -> str:
+    """The closing line of a trial."""
+    if entry.outcome is None:
+        return f"{entry.verdict}: {entry.evidence}"
+    outcome = entry.outcome
+    wall = format_seconds(sum(outcome.phases_s.values()))
+    losses = [f"{item.split} loss {item.loss:.4g}" for item in outcome.evaluations]
+    loss = ", ".join(losses) or f"loss {outcome.final_train_loss:.4g}"
+    attempts = f", attempt {outcome.attempt}" if outcome.attempt > 1 else ""
+    return f"{entry.verdict} in {wall}: {loss}, {outcome.samples_per_s:,.0f} samples/s{attempts}"

@@ -1,0 +1,67 @@
+"""What a person sees of a trial under way: its newest metrics, not more than every two seconds."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from windtunnel.records.trial import StepRecord
+
+_EVERY_S = 2.0
+_STEP_RECORD = TypeAdapter(StepRecord)
+
+
+@dataclass
+class Progress:
+    """Follows one metrics.jsonl."""
+
+    metrics: Path
+    steps: int
+    last: StepRecord | None = None
+    _offset: int = 0
+    _said_step: int = 0
+    _said_at: float = field(default=float("-inf"))
+
+    def skip_past(self) -> None:
+        """Take what is there as known: it is not news."""
+        self._read()
+        self._said_step = self.last.step if self.last is not None else 0
+
+    def news(self) -> str:
+        """`step 120/200 loss 0.693 4,210 samples/s`, or empty when there is nothing new to say yet."""
+        self._read()
+        now = time.monotonic()
+        if self.last is None or self.last.step == self._said_step or now - self._said_at < _EVERY_S:
+            return ""
+        self._said_step, self._said_at = self.last.step, now
+        return render_step(self.last, self.steps)
+
+    def _read(self) -> None:
+        try:
+            with self.metrics.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return
+        whole, newline, _ = data.rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        for line in reversed(whole.splitlines()):
+            record = parse_step(line)
+            if record is not None:
+                self.last = record
+                return
+
+
+def parse_step(line: bytes) -> StepRecord | None:
+    """A line of metrics.jsonl; None for one that a writer did not finish."""
+    try:
+        return _STEP_RECORD.validate_python(json.loads(line))
+    except (ValueError, ValidationError):
+        return None
+
+
+def render_step(record: StepRecord, steps: int) -> str:
+    """A record for people."""
+    return f"step {record.step}/{steps} loss {record.loss:.4g} {record.samples_per_s:,.0f} samples/s"

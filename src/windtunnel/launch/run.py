@@ -1,0 +1,200 @@
+"""The sweep: every trial of a plan to a verdict, round after round, under one lease for the study.
+
+The same command again goes on where any earlier one ended, whatever ended it.
+"""
+
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.artifacts import hash_json, read_artifact, to_plain, write_artifact
+from windtunnel.errors import IncompleteError, StudyError
+from windtunnel.identity import read_identity
+from windtunnel.launch.backend import Backend
+from windtunnel.launch.context import SUPERVISOR, SweepContext
+from windtunnel.launch.course import begin_course, is_final
+from windtunnel.launch.drive import Driver, Say
+from windtunnel.launch.onhost import LocalBackend
+from windtunnel.launch.onslurm import SlurmBackend
+from windtunnel.ledger.lease import Lease, take_lease
+from windtunnel.planner.rounds import next_round
+from windtunnel.records.plan import Identity, Plan, PlannedTrial
+from windtunnel.records.trial import Sweep, SweepEntry
+from windtunnel.settings.study import SweepStageSettings
+
+PARTIAL = "sweep.partial.json"
+_STOP_TIMEOUT_S = 45.0
+
+
+@dataclass
+class Stop:
+    """Whether a signal asked the driver to end."""
+
+    wanted: bool = False
+
+
+def run_sweep(
+    settings: SweepStageSettings,
+    *,
+    plan: Path,
+    features: Path,
+    topology: Path | None,
+    store: Path,
+    import_root: str,
+    out: Path,
+    supervisor: Sequence[str] = SUPERVISOR,
+) -> Sweep:
+    """Bring all trials of `plan` to a verdict and publish them at `out`.
+
+    Raises BusyError while another driver of this study lives, StudyError when the plan is not of this
+    code and data, and IncompleteError when a verdict is not final (then `sweep.partial.json` beside
+    `out` holds what there is).
+    """
+    planned = read_artifact(plan, Plan)
+    _check_plan(planned, read_identity(features), plan)
+    context = make_context(
+        settings,
+        identity=planned.identity,
+        features=features,
+        topology=topology,
+        store=store,
+        import_root=import_root,
+        jobs_dir=out.parent / "jobs",
+        supervisor=supervisor,
+    )
+    lease = take_lease(out.parent / ".lease", f"study {settings.study}")
+    try:
+        with catch_stop() as stop:
+            finished = _run_rounds(planned, context, lease=lease, stop=stop)
+    finally:
+        lease.release()
+    sweep = Sweep(settings.study, str(context.store / "trials"), tuple(finished.values()), to_plain(settings))
+    return _publish(sweep, settings, out)
+
+
+def make_context(
+    settings: SweepStageSettings,
+    *,
+    identity: Identity,
+    features: Path,
+    topology: Path | None,
+    store: Path,
+    import_root: str,
+    jobs_dir: Path,
+    supervisor: Sequence[str] = SUPERVISOR,
+) -> SweepContext:
+    """The context with every path made absolute, since jobs run elsewhere."""
+    return SweepContext(
+        study=settings.study,
+        cluster=settings.cluster,
+        sweep=settings.sweep,
+        identity=identity,
+        features=features.resolve(),
+        topology=topology.resolve() if topology is not None else None,
+        store=store.resolve(),
+        import_root=str(Path(import_root).resolve()) if import_root else "",
+        jobs_dir=jobs_dir.resolve(),
+        supervisor=tuple(supervisor),
+    )
+
+
+def run_trials(
+    trials: Sequence[PlannedTrial],
+    context: SweepContext,
+    *,
+    lease: Lease,
+    stop: Stop,
+    before: int = 0,
+    say: Say | None = None,
+) -> dict[str, SweepEntry]:
+    """One round: each trial's entry by its id, in the order given. `before` trials came in earlier rounds."""
+    total = before + len(trials)
+    courses = [begin_course(trial, context, number=before + i + 1, total=total) for i, trial in enumerate(trials)]
+    say = say or print_line
+    backend = choose_backend(context, say=say)
+    driver = Driver(context, backend, say=say)
+    driver.attach(courses)
+    while not stop.wanted and driver.step(courses):
+        lease.beat()
+        time.sleep(backend.poll_s)
+    if stop.wanted:
+        driver.stop(courses, timeout_s=_STOP_TIMEOUT_S)
+    backend.close()
+    return {course.trial.id: course.entry for course in courses if course.entry is not None}
+
+
+def choose_backend(context: SweepContext, *, say: Say) -> Backend:
+    """Slurm, or this machine, as the cluster's settings say."""
+    context.jobs_dir.mkdir(parents=True, exist_ok=True)
+    return SlurmBackend(context, say=say) if context.cluster.kind == "slurm" else LocalBackend(context)
+
+
+@contextmanager
+def catch_stop() -> Iterator[Stop]:
+    """Turn Ctrl-C and SIGTERM into a wish to stop inside the block; a second Ctrl-C interrupts at once."""
+    stop = Stop()
+
+    def receive(signum: int, _frame: object) -> None:
+        if stop.wanted and signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.wanted = True
+
+    before = {signum: signal.signal(signum, receive) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def print_line(line: str) -> None:
+    """A line of progress, seen at once."""
+    print(line, flush=True)
+
+
+def _run_rounds(plan: Plan, context: SweepContext, *, lease: Lease, stop: Stop) -> dict[str, SweepEntry]:
+    finished: dict[str, SweepEntry] = {}
+    while not stop.wanted and _all_final(finished, context) and (trials := next_round(plan, finished)):
+        finished |= run_trials(trials, context, lease=lease, stop=stop, before=len(finished))
+    return finished
+
+
+def _all_final(entries: Mapping[str, SweepEntry], context: SweepContext) -> bool:
+    return all(is_final(entry.verdict, strict=context.sweep.strict) for entry in entries.values())
+
+
+def _publish(sweep: Sweep, settings: SweepStageSettings, out: Path) -> Sweep:
+    partial = out.with_name(PARTIAL)
+    unfinished = [entry for entry in sweep.entries if not is_final(entry.verdict, strict=settings.sweep.strict)]
+    if not unfinished:
+        write_artifact(out, sweep, settings_hash=hash_json(settings))
+        partial.unlink(missing_ok=True)
+        print_line(f"sweep: {_count(sweep.entries)}; {out}")
+        return sweep
+    write_artifact(partial, sweep, settings_hash=hash_json(settings))
+    reasons = "".join(f"\n  {entry.name}: {entry.verdict}: {entry.evidence}" for entry in unfinished)
+    raise IncompleteError(
+        f"study {settings.study}: {len(unfinished)} of {len(sweep.entries)} trials have no final verdict "
+        f"(what there is: {partial}); the same command goes on with them:{reasons}"
+    )
+
+
+def _count(entries: Sequence[SweepEntry]) -> str:
+    counts: dict[str, int] = {}
+    for entry in entries:
+        counts[entry.verdict] = counts.get(entry.verdict, 0) + 1
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+
+
+def _check_plan(plan: Plan, here: Identity, path: Path) -> None:
+    if not plan.trials:
+        raise StudyError(f"study {plan.study} has no trials in {path}: every combination was pruned; see its reasons")
+    for name in ("data_sha256", "source_sha256", "torch_version"):
+        planned, found = getattr(plan.identity, name), getattr(here, name)
+        if planned != found:
+            raise StudyError(
+                f"{path} was planned with {name} {planned[:12]}, but here it is {found[:12]}: plan the study again"
+            )

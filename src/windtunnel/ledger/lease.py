@@ -1,0 +1,158 @@
+"""A lease: at most one live process drives a study, or supervises a trial, on any host of the file system.
+
+A lease is a folder of numbered files, of which the highest counts. Taking it makes the next number by an
+exclusive link, so that of two processes that find the same dead holder only one succeeds it. Numbers
+never go back: a released lease keeps its last file, marked free.
+"""
+
+import json
+import os
+import socket
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from windtunnel.artifacts import write_atomic
+from windtunnel.errors import BusyError
+
+STALE_AFTER_S = 90.0
+"""Age of the last heartbeat past which a holder on another host counts as dead."""
+BEAT_EVERY_S = 5.0
+_TRIES = 20
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a lease; `started` tells it from a later process of the same number."""
+
+    host: str
+    pid: int
+    started: str
+    since: float
+    """Seconds since 1970 UTC."""
+    free: bool = False
+
+
+class Lease:
+    """A lease that this process holds, until `release`. Call `beat` from the holder's own loop."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path = path
+        self._what = what
+        self._beaten = time.monotonic()
+
+    def beat(self) -> None:
+        """Show that the holder lives. Raises BusyError when another process took the lease over meanwhile."""
+        if time.monotonic() - self._beaten < BEAT_EVERY_S:
+            return
+        self._beaten = time.monotonic()
+        newest = _newest(self._path.parent)
+        if newest != self._path:
+            raise BusyError(f"{self._what} was taken over by another process after this one gave no sign of life")
+        os.utime(self._path)
+
+    def release(self) -> None:
+        """Mark the lease free, if it is still this process's."""
+        holder = _read_holder(self._path)
+        if holder is not None and _newest(self._path.parent) == self._path:
+            freed = Holder(holder.host, holder.pid, holder.started, holder.since, free=True)
+            write_atomic(self._path, _render(freed))
+
+
+def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S) -> Lease:
+    """Take the lease in `folder`, over a dead holder if there is one.
+
+    Raises BusyError, naming the holder, while a live process has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    me = Holder(socket.gethostname(), os.getpid(), read_process_start(os.getpid()) or "", time.time())
+    mine = folder / f".{uuid.uuid4().hex}.tmp"
+    mine.write_bytes(_render(me))
+    try:
+        for _ in range(_TRIES):
+            newest = _newest(folder)
+            if newest is not None:
+                _refuse_live(newest, what, mine, stale_after_s)
+            taken = folder / str(int(newest.name) + 1 if newest is not None else 1)
+            try:
+                os.link(mine, taken)
+            except FileExistsError:
+                continue
+            _remove_older(folder, taken)
+            return Lease(taken, what)
+    finally:
+        mine.unlink(missing_ok=True)
+    raise BusyError(f"{what}: {_TRIES} other processes took its lease in {folder} just now: try again")
+
+
+def read_live_holder(folder: Path, *, stale_after_s: float = STALE_AFTER_S) -> Holder | None:
+    """The live process that holds the lease in `folder`, if any. Judges another host's by this host's clock."""
+    newest = _newest(folder)
+    holder = _read_holder(newest) if newest is not None else None
+    if newest is None or holder is None or holder.free:
+        return None
+    return holder if _is_live(holder, time.time() - _mtime(newest), stale_after_s) else None
+
+
+def read_process_start(pid: int) -> str | None:
+    """Boot and clock tick at which a process of this host began; None when there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    # The command's name may hold spaces and brackets; what follows its last bracket begins at field 3.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else f"{boot}:{fields[19]}"
+
+
+def _refuse_live(newest: Path, what: str, mine: Path, stale_after_s: float) -> None:
+    holder = _read_holder(newest)
+    # Both times come from the file system's own clock, so that hosts' clocks need not agree.
+    os.utime(mine)
+    if holder is None or holder.free or not _is_live(holder, _mtime(mine) - _mtime(newest), stale_after_s):
+        return
+    since = datetime.fromtimestamp(holder.since, UTC).isoformat(sep=" ", timespec="seconds")
+    raise BusyError(
+        f"{what} is driven by pid {holder.pid} on host {holder.host} since {since}: wait for it, or stop it"
+    )
+
+
+def _is_live(holder: Holder, silent_s: float, stale_after_s: float) -> bool:
+    if holder.host == socket.gethostname():
+        return read_process_start(holder.pid) == holder.started
+    return silent_s < stale_after_s
+
+
+def _newest(folder: Path) -> Path | None:
+    try:
+        numbered = [entry for entry in folder.iterdir() if entry.name.isdecimal()]
+    except FileNotFoundError:
+        return None
+    return max(numbered, key=lambda entry: int(entry.name), default=None)
+
+
+def _remove_older(folder: Path, taken: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.name.isdecimal() and int(entry.name) < int(taken.name):
+            entry.unlink(missing_ok=True)
+
+
+def _read_holder(path: Path) -> Holder | None:
+    try:
+        return Holder(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _render(holder: Holder) -> bytes:
+    return (json.dumps(asdict(holder)) + "\n").encode()
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

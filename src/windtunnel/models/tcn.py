@@ -1,0 +1,87 @@
+"""A temporal convolutional network: dilated causal convolutions in residual blocks, read at the last row.
+
+After Bai, Kolter and Koltun, "An Empirical Evaluation of Generic Convolutional and Recurrent Networks
+for Sequence Modeling", 2018, with pre-activation layer norms in place of weight norm.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from windtunnel.errors import SettingsError
+
+
+class CausalConv(nn.Module):
+    """A convolution over time in which row t sees rows t, t - dilation, ... alone."""
+
+    def __init__(self, channels_in: int, channels_out: int, *, kernel: int, dilation: int) -> None:
+        super().__init__()
+        self.reach = (kernel - 1) * dilation
+        self.conv = nn.Conv1d(channels_in, channels_out, kernel, dilation=dilation)
+
+    def forward(self, x_bct: Tensor) -> Tensor:
+        output: Tensor = self.conv(F.pad(x_bct, (self.reach, 0)))
+        return output
+
+
+class ResidualBlock(nn.Module):
+    """Two causal convolutions of one dilation beside an identity path."""
+
+    def __init__(self, channels: int, *, kernel: int, dilation: int, dropout: float) -> None:
+        super().__init__()
+        self.first = CausalConv(channels, channels, kernel=kernel, dilation=dilation)
+        self.second = CausalConv(channels, channels, kernel=kernel, dilation=dilation)
+        self.norm = nn.LayerNorm(channels)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x_bct: Tensor) -> Tensor:
+        # Each row is normalised by itself: a norm over time would show a row its future.
+        hidden = self.norm(x_bct.transpose(1, 2)).transpose(1, 2)
+        hidden = self.dropout(F.gelu(self.first(hidden)))
+        output: Tensor = x_bct + self.dropout(F.gelu(self.second(hidden)))
+        return output
+
+
+class TCN(nn.Module):
+    """(batch, window, n_features) to (batch, n_outputs); block i has dilation 2**i.
+
+    With `levels` left at 0 there are just enough blocks for the last row to see the whole window.
+    Raises SettingsError for arguments out of range.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_outputs: int,
+        window: int,
+        *,
+        channels: int = 32,
+        kernel: int = 3,
+        levels: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if channels < 1 or kernel < 2 or levels < 0:
+            raise SettingsError(
+                f"TCN with channels={channels}, kernel={kernel}, levels={levels}: "
+                "expected channels >= 1, kernel >= 2, levels >= 0 (0 covers the window)"
+            )
+        levels = levels or count_levels(window, kernel)
+        self.embed = nn.Linear(n_features, channels)
+        self.blocks = nn.Sequential(
+            *(ResidualBlock(channels, kernel=kernel, dilation=2**level, dropout=dropout) for level in range(levels))
+        )
+        self.norm = nn.LayerNorm(channels)
+        self.head = nn.Linear(channels, n_outputs)
+
+    def forward(self, x_btc: Tensor) -> Tensor:
+        hidden_bct = self.blocks(self.embed(x_btc).transpose(1, 2))
+        output: Tensor = self.head(self.norm(hidden_bct[:, :, -1]))
+        return output
+
+
+def count_levels(window: int, kernel: int) -> int:
+    """Fewest blocks whose last row reaches `window` rows back: 1 + 2 (kernel - 1) (2**levels - 1) of them."""
+    levels = 1
+    while 1 + 2 * (kernel - 1) * (2**levels - 1) < window:
+        levels += 1
+    return levels

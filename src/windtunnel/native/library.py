@@ -1,0 +1,53 @@
+"""Finds and loads the compiled library beside this file, and refuses one built from other sources.
+
+The library is plain C: it knows neither torch nor Python, so one build serves every version of both.
+"""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+from windtunnel.errors import ClusterError
+
+ABI_VERSION = 1
+BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
+LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
+
+_POINTER = ctypes.c_void_p
+_MOMENTS_ARGUMENTS = (
+    _POINTER,
+    _POINTER,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    _POINTER,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_int32,
+    ctypes.c_int32,
+)
+
+
+@cache
+def load_library() -> ctypes.CDLL:
+    """The library, its functions typed; loaded once a process."""
+    return open_library(LIBRARY_FILE)
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """The library at `path`; raises ClusterError when it is absent, does not load, or has another interface."""
+    if not path.exists():
+        raise ClusterError(f"the compiled library {path} does not exist: run `make build`, or install the wheel")
+    try:
+        library = ctypes.CDLL(str(path))
+        found = int(library.windtunnel_abi_version())
+    except (OSError, AttributeError) as error:
+        raise ClusterError(f"the compiled library {path} does not load ({error}): run `make build` again") from error
+    if found != ABI_VERSION:
+        raise ClusterError(
+            f"the compiled library {path} has interface {found}, expected {ABI_VERSION}: run `make build` again"
+        )
+    for name in ("windtunnel_rolling_moments_f32", "windtunnel_rolling_moments_f64"):
+        function = getattr(library, name)
+        function.argtypes = _MOMENTS_ARGUMENTS
+        function.restype = ctypes.c_int32
+    return library

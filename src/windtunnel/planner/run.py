@@ -1,0 +1,86 @@
+"""The plan stage: a study's trials, those that cannot run with the reason, and what will be submitted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from windtunnel.artifacts import hash_json, read_artifact, write_artifact
+from windtunnel.errors import StudyError
+from windtunnel.identity import read_identity
+from windtunnel.planner.prune import find_misfit
+from windtunnel.planner.space import Combination, find_refusal, list_combinations, make_shape, name_trial, plan_trial
+from windtunnel.planner.table import render_plan
+from windtunnel.records.cluster import Collectives, DeviceFacts, Models, Topology
+from windtunnel.records.plan import Plan, Pruned
+from windtunnel.settings.study import PlanSettings
+
+
+def run_plan(
+    settings: PlanSettings,
+    *,
+    features: Path,
+    topology: Path | None,
+    collectives: Path | None,
+    device: Path | None,
+    models: Path | None,
+    import_root: str,
+    out: Path | None,
+    dry_run: bool,
+) -> Plan:
+    """Plan the study, print it, and publish `plan.json` unless `dry_run`.
+
+    Raises StudyError when no trial is left. The measured rates and the models' shapes are read so that a damaged
+    one stops the study here; no rule of pruning depends on them yet.
+    """
+    for path, kind in ((collectives, Collectives), (device, DeviceFacts), (models, Models)):
+        if path is not None:
+            read_artifact(path, kind)
+    facts = read_artifact(topology, Topology) if topology is not None else None
+    plan = make_plan(settings, topology=facts, features=features, import_root=import_root)
+    print(render_plan(plan, facts), flush=True)
+    if out is not None and not dry_run:
+        write_artifact(out, plan, settings_hash=hash_json(settings))
+    return plan
+
+
+def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path, import_root: str) -> Plan:
+    """The study's trials and prunings; raises StudyError when no trial is left."""
+    kept, pruned = split_space(settings, topology)
+    identity = read_identity(features)
+    trials = tuple(
+        plan_trial(trial, choices=choices, identity=identity, import_root=import_root) for choices, trial in kept
+    )
+    return Plan(settings.study, identity, trials, pruned)
+
+
+def split_space(
+    settings: PlanSettings, topology: Topology | None = None
+) -> tuple[tuple[Combination, ...], tuple[Pruned, ...]]:
+    """Combinations that can run and those that cannot, by settings alone when there is no topology yet.
+
+    Raises StudyError, with the reasons, when none can.
+    """
+    kept: list[Combination] = []
+    pruned: list[Pruned] = []
+    for choices, trial in list_combinations(settings):
+        reason = find_refusal(trial) or (find_misfit(make_shape(trial), topology) if topology is not None else "")
+        if reason:
+            pruned.append(Pruned(name_trial(trial, choices), choices, reason))
+        else:
+            kept.append((choices, trial))
+    if not kept:
+        raise StudyError(_describe_empty(settings.study, pruned))
+    return tuple(kept), tuple(pruned)
+
+
+def _describe_empty(study: str, pruned: Sequence[Pruned]) -> str:
+    if not pruned:
+        return f"study {study!r} has no trials: give space.groups or space.values at least one combination"
+    names: dict[str, list[str]] = {}
+    for item in pruned:
+        names.setdefault(item.reason, []).append(item.name)
+    reasons = "".join(f"\n  {reason} ({_first_of(trials)})" for reason, trials in names.items())
+    return f"study {study!r} has no legal trial of {len(pruned)}:{reasons}"
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")

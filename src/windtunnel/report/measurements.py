@@ -1,0 +1,98 @@
+"""The page's tables of what was measured of each trial: speed, latency, and scores on unseen data. Pure."""
+
+from collections.abc import Sequence
+
+from windtunnel.hostlist import collapse_hostlist
+from windtunnel.report.markup import Cell, Column, Html, render_table
+from windtunnel.report.rows import Row, finite
+from windtunnel.report.wording import NONE, format_loss, format_number
+from windtunnel.units import MIB, format_bytes, format_seconds
+
+
+def render_throughput(rows: Sequence[Row]) -> Html:
+    """Step times with their counts, peak memory, and where the time went."""
+    columns = [
+        Column("Trial"),
+        Column("Samples/s", True),
+        Column("Step p50, ms", True),
+        Column("Step p90, ms", True),
+        Column("Steps timed", True),
+        Column("Discarded first", True),
+        Column("Peak memory of a rank", True),
+        Column("Ranks", True),
+        Column("Hosts"),
+        Column("Device"),
+        Column("Time by phase"),
+    ]
+    cells = [
+        [
+            Cell(row.label),
+            Cell(format_number(found.samples_per_s), found.samples_per_s),
+            *[Cell(format_number(1e3 * s), s) for s in (found.step_s_median, found.step_s_p90)],
+            Cell(f"{found.steps_timed:,}", found.steps_timed),
+            Cell(f"{found.steps_discarded:,}", found.steps_discarded),
+            Cell(format_bytes(found.peak_rss_mib * MIB), found.peak_rss_mib),
+            Cell(str(len(found.rank_hosts)), len(found.rank_hosts)),
+            Cell(collapse_hostlist(found.rank_hosts)),
+            Cell(found.device),
+            Cell(", ".join(f"{name} {format_seconds(s)}" for name, s in found.phases_s.items())),
+        ]
+        for row in rows
+        if (found := row.outcome)
+    ]
+    return render_table(columns, cells, caption="Speed of training, measured; warm-up discarded")
+
+
+def render_evaluations(rows: Sequence[Row]) -> Html:
+    """Loss and every metric on the validation and the test range."""
+    found = [(row, evaluation) for row in rows if row.outcome for evaluation in row.outcome.evaluations]
+    names = list(dict.fromkeys(name for _, evaluation in found for name in evaluation.metrics))
+    columns = [
+        Column("Trial"),
+        Column("Range"),
+        Column("Samples", True),
+        Column("Loss", True),
+        *[Column(name.replace("_", " "), True) for name in names],
+    ]
+    cells = [
+        [
+            Cell(row.label),
+            Cell(evaluation.split),
+            Cell(f"{evaluation.samples:,}", evaluation.samples),
+            *[_score_cell(value) for value in (evaluation.loss, *map(evaluation.metrics.get, names))],
+        ]
+        for row, evaluation in found
+    ]
+    return render_table(columns, cells, caption="Scores of the final model on ranges that it was not trained on")
+
+
+def render_latency(rows: Sequence[Row]) -> Html:
+    """Single-sample inference, microseconds."""
+    columns = [
+        Column("Trial"),
+        Column("p50, us", True),
+        Column("p99, us", True),
+        Column("p99.9, us", True),
+        Column("Samples", True),
+        Column("Discarded first", True),
+        Column("Device"),
+        Column("Host"),
+    ]
+    cells = [
+        [
+            Cell(row.label),
+            *[Cell(f"{v:,.1f}", v) for v in (found.p50_us, found.p99_us, found.p999_us)],
+            Cell(f"{found.samples:,}", found.samples),
+            Cell(f"{found.discarded:,}", found.discarded),
+            Cell(found.device),
+            Cell(found.host),
+        ]
+        for row in rows
+        if (found := row.latency)
+    ]
+    return render_table(columns, cells, caption="Latency of one inference, measured")
+
+
+def _score_cell(value: float | None) -> Cell:
+    known = finite(value)
+    return Cell(format_loss(known), known) if known is not None else Cell(NONE if value is None else str(value))

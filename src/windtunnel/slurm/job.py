@@ -1,0 +1,24 @@
+"""The Slurm job that this process is in, from its environment."""
+
+import os
+from collections.abc import Mapping
+
+from windtunnel.errors import ClusterError
+from windtunnel.hostlist import expand_hostlist
+
+
+def read_job_hosts(partition: str, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Hosts of this job; raises ClusterError outside a job, or in a job of another partition than asked."""
+    env = os.environ if env is None else env
+    granted, found = env.get("SLURM_JOB_NODELIST"), env.get("SLURM_JOB_PARTITION")
+    if not env.get("SLURM_JOB_ID") or not granted:
+        raise ClusterError(
+            f"partition {partition!r} is measured inside a job there, and this is none: run the stage through "
+            f"Snakemake's Slurm profile, or by srun --partition={partition}"
+        )
+    if found not in (None, partition):
+        raise ClusterError(
+            f"this job is in partition {found!r} but the settings say {partition!r}: submit it with "
+            f"--partition={partition}, or set cluster.partition={found}"
+        )
+    return tuple(expand_hostlist(granted))

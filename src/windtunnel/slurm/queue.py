@@ -1,0 +1,79 @@
+"""squeue: all jobs of a study in one call, those that ended lately included."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windtunnel.errors import CommandError
+from windtunnel.process import describe_failure, run_command
+
+_TIMEOUT_S = 60.0
+_FIELDS = ("%i", "%T", "%N", "%r", "%j")
+_SEPARATOR = "|"
+_UNKNOWN_JOB = "Invalid job id"
+_ARRAY_RANGE = re.compile(r"(\d+)_\[([\d,\-]+)(?:%\d+)?\]")
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A line of squeue; `job_id` is `12`, or `12_3` for task 3 of array 12."""
+
+    job_id: str
+    state: str
+    nodes: str
+    reason: str
+    name: str
+
+
+def read_queue(job_ids: Iterable[str]) -> dict[str, QueuedJob]:
+    """The jobs among `job_ids` that the controller still knows, by id.
+
+    Raises CommandError when the controller does not answer: then nothing is known of any.
+    """
+    arrays = sorted({base_of(job_id) for job_id in job_ids}, key=int)
+    return _run_squeue([f"--jobs={','.join(arrays)}"]) if arrays else {}
+
+
+def read_queue_by_name(name: str) -> dict[str, QueuedJob]:
+    """All jobs of a name that the controller still knows, by id."""
+    return _run_squeue([f"--name={name}"])
+
+
+def parse_queue(text: str) -> dict[str, QueuedJob]:
+    """Jobs of `squeue --array --noheader` in our format, by id."""
+    jobs = {}
+    for line in text.splitlines():
+        fields = line.strip().split(_SEPARATOR)
+        if len(fields) >= len(_FIELDS):
+            job_id, state, nodes, reason = fields[:4]
+            for single in _expand_ids(job_id):
+                jobs[single] = QueuedJob(single, state, nodes, reason, _SEPARATOR.join(fields[4:]))
+    return jobs
+
+
+def base_of(job_id: str) -> str:
+    """The array's own id of `12_3`."""
+    return job_id.partition("_")[0]
+
+
+def _run_squeue(selection: list[str]) -> dict[str, QueuedJob]:
+    # --states=all also shows, for MinJobAge seconds (300 by default), how a job ended.
+    options = ["--noheader", "--array", "--states=all", f"--format={_SEPARATOR.join(_FIELDS)}"]
+    finished = run_command(["squeue", *options, *selection], timeout_s=_TIMEOUT_S, check=False)
+    if finished.code == 0:
+        return parse_queue(finished.stdout)
+    if _UNKNOWN_JOB in finished.stderr:
+        return {}
+    raise CommandError(describe_failure(finished))
+
+
+def _expand_ids(job_id: str) -> list[str]:
+    # Old versions ignore --array for tasks that wait, and print `12_[0-3,5%2]`.
+    match = _ARRAY_RANGE.fullmatch(job_id)
+    if match is None:
+        return [job_id]
+    ids = []
+    for part in match[2].split(","):
+        first, _, last = part.partition("-")
+        ids += [f"{match[1]}_{index}" for index in range(int(first), int(last or first) + 1)]
+    return ids

@@ -1,0 +1,41 @@
+"""Slurm's job states, and what each says of a trial. Source: squeue(1) and sacct(1), section JOB STATE CODES."""
+
+from windtunnel.ledger.reconcile import JobSight, Phase
+from windtunnel.records.trial import Verdict
+
+_QUEUED = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"})
+_RUNNING = frozenset(
+    {"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "SPECIAL_EXIT"}
+)
+_VERDICTS: dict[str, Verdict | None] = {
+    # Whether a trial that Slurm calls done is done, only its own DONE.json says.
+    "COMPLETED": None,
+    # The supervisor itself died or refused; a trial's own failure is in its END.json.
+    "FAILED": None,
+    "REVOKED": None,
+    "TIMEOUT": Verdict.TIMEOUT,
+    "DEADLINE": Verdict.TIMEOUT,
+    "OUT_OF_MEMORY": Verdict.OOM,
+    "PREEMPTED": Verdict.PREEMPTED,
+    "CANCELLED": Verdict.CANCELLED,
+    "NODE_FAIL": Verdict.NODE_FAIL,
+    "BOOT_FAIL": Verdict.NODE_FAIL,
+    "LAUNCH_FAILED": Verdict.NODE_FAIL,
+    "RECONFIG_FAIL": Verdict.NODE_FAIL,
+}
+
+
+def read_state_name(text: str) -> str:
+    """The bare state of sacct's `CANCELLED by 1000` or of a state with a trailing `+`."""
+    return text.split()[0].rstrip("+") if text.strip() else ""
+
+
+def sight_of_state(state: str, *, job_id: str, detail: str = "") -> JobSight:
+    """What a state says of a trial; an unknown one counts as alive, so that nothing is submitted twice."""
+    name = read_state_name(state)
+    if name in _QUEUED:
+        return JobSight(Phase.QUEUED, evidence=detail)
+    if name in _VERDICTS:
+        told = f"Slurm says {name} of job {job_id}{f' ({detail})' if detail else ''}"
+        return JobSight(Phase.ENDED, _VERDICTS[name], told)
+    return JobSight(Phase.RUNNING, evidence="" if name in _RUNNING else f"unknown Slurm state {state!r}")

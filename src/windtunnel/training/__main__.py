@@ -1,0 +1,62 @@
+"""`python -m windtunnel.training --trial-dir DIR --attempt N`: one rank of a trial, as its supervisor starts it."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from windtunnel.artifacts import read_artifact
+from windtunnel.comm.ranks import read_rank_env
+from windtunnel.errors import WindtunnelError
+from windtunnel.records.trial import TrialConfig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the rank; its exit code is 0, 2 for the user's mistake, 1 for anything else."""
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.training", description="One rank of a trial.")
+    parser.add_argument("--trial-dir", type=Path, required=True, help="the trial's folder, with its config.yaml")
+    parser.add_argument("--attempt", type=int, required=True, help="number of this attempt; its folder exists")
+    arguments = parser.parse_args(argv)
+    trial_dir = arguments.trial_dir.absolute()
+    try:
+        start_rank(trial_dir, arguments.attempt)
+    except WindtunnelError as error:
+        print(f"windtunnel: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+def start_rank(trial_dir: Path, attempt: int) -> None:
+    """Set what must be set before torch loads, then run; what ends the rank early is left for the supervisor."""
+    started = time.perf_counter()
+    env = read_rank_env()
+    config = read_artifact(trial_dir / "config.yaml", TrialConfig)
+    set_environment(config)
+    # torch takes seconds to import and reads the environment as it does.
+    from torch.distributed.checkpoint.api import CheckpointException
+
+    from windtunnel.training.failure import write_failure
+    from windtunnel.training.run import run_rank
+
+    try:
+        run_rank(trial_dir, attempt=attempt, config=config, env=env, started=started)
+    except (Exception, CheckpointException) as error:
+        # The one broad handler of a rank: whatever ends it is written down, and raised again.
+        write_failure(trial_dir / "attempts" / str(attempt), env.rank, error)
+        raise
+
+
+def set_environment(config: TrialConfig) -> None:
+    """Threads of the arithmetic libraries, deterministic matrix products on CUDA, and the user's import path."""
+    threads = str(config.trial.settings["training"]["threads_per_rank"])
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = threads
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if config.import_root:
+        sys.path.insert(0, config.import_root)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Why a rank ended early, in a file of its own for the supervisor: `attempts/N/error-rank-R.json`."""
+
+import json
+import socket
+import traceback
+from pathlib import Path
+
+import torch
+
+from windtunnel.artifacts import write_atomic
+
+
+def write_failure(attempt_dir: Path, rank: int, error: BaseException) -> Path:
+    """Publish what ended this rank."""
+    failure = {
+        "rank": rank,
+        "type": name_failure(error),
+        "message": str(error),
+        "last_line": traceback.format_exception_only(error)[-1].strip(),
+        "host": socket.gethostname(),
+    }
+    return write_atomic(attempt_dir / f"error-rank-{rank}.json", json.dumps(failure, indent=1).encode())
+
+
+def name_failure(error: BaseException) -> str:
+    """The error's class; every way of running out of memory is `OutOfMemoryError`."""
+    # torch raises a plain RuntimeError when the CPU's allocator fails.
+    out_of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return "OutOfMemoryError" if out_of_memory else type(error).__name__

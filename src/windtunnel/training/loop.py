@@ -1,0 +1,99 @@
+"""The training loop: steps, with lines in metrics.jsonl and checkpoints on the way."""
+
+import math
+import time
+
+from torch import nn
+
+from windtunnel.errors import DivergedError
+from windtunnel.records.trial import StepRecord
+from windtunnel.training.context import Run
+from windtunnel.training.meters import MetricsLog
+from windtunnel.training.precision import autocast
+from windtunnel.training.resume import TrainState, save_state
+from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
+from windtunnel.units import format_count
+
+
+def train(run: Run, state: TrainState, wrapped: nn.Module) -> None:
+    """Take steps from `state.step` to the last; raises DivergedError before anything that is not finite is kept."""
+    settings = run.settings.training
+    log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
+    run.phases_s["checkpoint"] = 0.0
+    started = time.perf_counter()
+    wrapped.train()
+    while state.step < settings.steps:
+        take_step(run, state, wrapped)
+        last = state.step == settings.steps
+        line_due = last or state.step % settings.log_every == 0
+        checkpoint_due = last or state.step % settings.checkpoint_every == 0
+        if line_due or checkpoint_due:
+            state.meters.flush(state.step)
+            check_gradients(state)
+        if line_due:
+            write_line(run, state, log, elapsed_s=time.perf_counter() - started)
+        if checkpoint_due:
+            log.sync()
+            write_checkpoint(run, state)
+    log.close()
+    run.phases_s["train"] = time.perf_counter() - started - run.phases_s["checkpoint"]
+
+
+def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
+    """One optimizer step on this rank's part of the global batch."""
+    settings = run.settings.training
+    state.meters.start_step()
+    batch = run.data.gather(run.step_rows(state.step), run.mesh.device)
+    set_learning_rate(state.optimizer, learning_rate(state.step, settings))
+    state.optimizer.zero_grad(set_to_none=True)
+    loss = rank_loss(
+        wrapped,
+        batch,
+        task=run.task,
+        volatility_weight=run.settings.task.volatility_weight,
+        batch_size=settings.batch_size,
+        context=autocast(settings, run.mesh.device),
+    )
+    apply_gradients(loss, state.optimizer, world_size=run.mesh.world_size)
+    state.step += 1
+    state.meters.stop_step(loss)
+
+
+def check_gradients(state: TrainState) -> None:
+    """Raise DivergedError when the last step's gradient was not finite, though its loss was."""
+    norm = gradient_norm(state.model)
+    if not math.isfinite(norm):
+        raise DivergedError(
+            f"the gradient's norm became {norm} by step {state.step}: lower training.learning_rate, or try "
+            "training.precision=fp32"
+        )
+
+
+def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float) -> None:
+    """Add the steps since the line before to metrics.jsonl, and show them."""
+    settings = run.settings.training
+    loss, step_s = state.meters.take_line()
+    record = StepRecord(
+        step=state.step,
+        attempt=run.attempt,
+        loss=loss,
+        learning_rate=learning_rate(state.step - 1, settings),
+        samples_per_s=settings.batch_size / step_s,
+        step_s=step_s,
+        elapsed_s=elapsed_s,
+    )
+    log.append(record)
+    rate = format_count(record.samples_per_s)
+    run.report(f"step {record.step}/{settings.steps}  loss {record.loss:.4f}  {rate} samples/s")
+
+
+def write_checkpoint(run: Run, state: TrainState) -> None:
+    """Publish a checkpoint of where the run is now."""
+    with run.phase("checkpoint"):
+        save_state(
+            state,
+            checkpoints_dir=run.checkpoints_dir,
+            origin=run.origin(state.step),
+            mesh=run.mesh,
+            keep=run.settings.training.keep_checkpoints,
+        )

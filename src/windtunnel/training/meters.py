@@ -1,0 +1,184 @@
+"""What is measured while training: losses over all ranks, step times, and the lines of metrics.jsonl."""
+
+import json
+import math
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from windtunnel.artifacts import write_atomic
+from windtunnel.errors import DivergedError
+from windtunnel.records.trial import StepRecord
+from windtunnel.training.mesh import Mesh
+
+_KEPT_TIMES = 2000
+"""Step times that a checkpoint carries on to the next attempt."""
+
+
+class StepClock:
+    """Times steps on their device without making it wait: events on an accelerator, the clock on a CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._pending: list[tuple[Any, Any]] = []
+        self._start: Any = None
+
+    def start(self) -> None:
+        """A step begins."""
+        self._start = self._mark()
+
+    def stop(self) -> None:
+        """The step has ended, or on an accelerator has been asked for."""
+        self._pending.append((self._start, self._mark()))
+
+    def take(self) -> list[float]:
+        """Seconds of each step since the last call; waits for the device."""
+        pending, self._pending = self._pending, []
+        if self._device.type == "cpu":
+            return [end - start for start, end in pending]
+        torch.accelerator.synchronize(self._device)
+        return [start.elapsed_time(end) / 1e3 for start, end in pending]
+
+    def _mark(self) -> Any:
+        if self._device.type == "cpu":
+            return time.perf_counter()
+        event = torch.Event(self._device, enable_timing=True)
+        event.record()
+        return event
+
+
+@dataclass
+class MeterState:
+    """What a resumed run needs to write the very lines that the first one would have written."""
+
+    pending_losses: list[float]
+    """Global losses of the steps since the last line."""
+    last_loss: float
+    """Of the last line."""
+    step_times_s: list[float]
+    """Newest step times of all attempts, warm-up left out."""
+    warmup_times_s: list[float]
+    """Those of warm-up."""
+
+
+class Meters:
+    """Collects a rank's losses and step times; `flush` makes them global with one collective."""
+
+    def __init__(self, mesh: Mesh, *, discard_steps: int) -> None:
+        self.state = MeterState([], math.nan, [], [])
+        self._mesh = mesh
+        self._clock = StepClock(mesh.device)
+        self._warmup_left = discard_steps
+        self._losses: list[Tensor] = []
+        self._line_times_s: list[float] = []
+
+    def start_step(self) -> None:
+        """A step begins."""
+        self._clock.start()
+
+    def stop_step(self, loss: Tensor) -> None:
+        """A step has ended; `loss` is this rank's part of the global mean, still on its device."""
+        self._clock.stop()
+        self._losses.append(loss.detach())
+
+    def flush(self, step: int) -> None:
+        """Bring in the steps up to `step`, on all ranks; raises DivergedError naming the first that is not finite."""
+        if not self._losses:
+            return
+        parts = torch.stack(self._losses).double()
+        self._losses = []
+        if self._mesh.world_size > 1:
+            dist.all_reduce(parts)
+        losses: list[float] = parts.tolist()
+        check_finite(losses, first_step=step - len(losses) + 1)
+        self.state.pending_losses += losses
+        self._add_times(self._clock.take())
+
+    def take_line(self) -> tuple[float, float]:
+        """Mean loss and median step time in seconds since the last line."""
+        self.state.last_loss = statistics.fmean(self.state.pending_losses)
+        self.state.pending_losses = []
+        times_s, self._line_times_s = self._line_times_s, []
+        return self.state.last_loss, statistics.median(times_s) if times_s else math.nan
+
+    def _add_times(self, times_s: Sequence[float]) -> None:
+        self._line_times_s += times_s
+        warmup = min(self._warmup_left, len(times_s))
+        self._warmup_left -= warmup
+        self.state.warmup_times_s = [*self.state.warmup_times_s, *times_s[:warmup]][-_KEPT_TIMES:]
+        self.state.step_times_s = [*self.state.step_times_s, *times_s[warmup:]][-_KEPT_TIMES:]
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Step times of a whole trial, warm-up discarded; in a trial of nothing but warm-up, that of all its steps."""
+
+    median_s: float
+    p90_s: float
+    timed: int
+    discarded: int
+
+
+def summarise_times(state: MeterState) -> StepTimes:
+    """Median and 90th percentile (the nearest rank at or above) of the steps that count."""
+    times_s = sorted(state.step_times_s or state.warmup_times_s)
+    discarded = len(state.warmup_times_s) if state.step_times_s else 0
+    p90_s = times_s[math.ceil(0.9 * len(times_s)) - 1]
+    return StepTimes(statistics.median(times_s), p90_s, len(times_s), discarded)
+
+
+def check_finite(losses: Sequence[float], *, first_step: int) -> None:
+    """Raise DivergedError at the first loss that is not finite."""
+    for step, loss in enumerate(losses, first_step):
+        if not math.isfinite(loss):
+            raise DivergedError(
+                f"the loss became {loss} at step {step}: lower training.learning_rate, lengthen "
+                "training.warmup_steps, or try training.precision=fp32"
+            )
+
+
+class MetricsLog:
+    """`metrics.jsonl`: one StepRecord a line; on ranks that do not write, a log that nobody keeps."""
+
+    def __init__(self, path: Path, *, write: bool) -> None:
+        self._file = path.open("a", buffering=1) if write else None
+
+    def append(self, record: StepRecord) -> None:
+        """Add a line, and show it."""
+        if self._file is not None:
+            self._file.write(json.dumps(asdict(record), separators=(",", ":")) + "\n")
+
+    def sync(self) -> None:
+        """Make the lines durable, before a checkpoint that is later than they."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """No more lines."""
+        if self._file is not None:
+            self._file.close()
+
+
+def drop_later_lines(path: Path, step: int) -> None:
+    """Keep the whole lines up to `step`, so that a resumed run adds to them what it computes again."""
+    if not path.exists():
+        return
+    lines = path.read_text(errors="replace").splitlines()
+    kept = [line for line in lines if (found := read_step(line)) is not None and found <= step]
+    write_atomic(path, "".join(f"{line}\n" for line in kept).encode())
+
+
+def read_step(line: str) -> int | None:
+    """The step of a line of metrics.jsonl; None for a line that was cut off."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,66 @@
+"""A trial's outcome, as rank 0 publishes it once for all: DONE.json."""
+
+from pathlib import Path
+
+from windtunnel.artifacts import hash_json, write_artifact
+from windtunnel.checkpoints.format import checkpoint_name
+from windtunnel.comm.base import run_on_root
+from windtunnel.records.trial import Evaluation, TrialOutcome
+from windtunnel.training.context import Run
+from windtunnel.training.mesh import describe_device, read_host
+from windtunnel.training.meters import summarise_times
+from windtunnel.training.resume import TrainState
+
+
+def publish_outcome(
+    run: Run, state: TrainState, *, evaluations: tuple[Evaluation, ...], resumed_from: int | None
+) -> None:
+    """Gather what ranks know of themselves and write DONE.json, on which the trial is completed."""
+    ranks = run.mesh.comm.allgather((read_host(), read_peak_rss_mib()))
+    outcome = describe_outcome(run, state, ranks=ranks, evaluations=evaluations, resumed_from=resumed_from)
+    run_on_root(
+        run.mesh.comm,
+        lambda: write_artifact(run.folder.done, outcome, settings_hash=hash_json(run.config.trial.settings)),
+    )
+    scores = ", ".join(f"{part.split} loss {part.loss:.4f}" for part in evaluations)
+    run.report(f"done after step {state.step}: {scores}, {outcome.samples_per_s:.0f} samples/s")
+
+
+def describe_outcome(
+    run: Run,
+    state: TrainState,
+    *,
+    ranks: list[tuple[str, float]],
+    evaluations: tuple[Evaluation, ...],
+    resumed_from: int | None,
+) -> TrialOutcome:
+    """The outcome as a record; `ranks` are the host and peak resident MiB of each."""
+    times = summarise_times(state.meters.state)
+    checkpoint = run.checkpoints_dir / checkpoint_name(state.step)
+    return TrialOutcome(
+        trial_id=run.config.trial.id,
+        attempt=run.attempt,
+        steps=state.step,
+        final_train_loss=state.meters.state.last_loss,
+        evaluations=evaluations,
+        samples_per_s=run.settings.training.batch_size / times.median_s,
+        step_s_median=times.median_s,
+        step_s_p90=times.p90_s,
+        steps_timed=times.timed,
+        steps_discarded=times.discarded,
+        params=sum(parameter.numel() for parameter in state.model.parameters()),
+        peak_rss_mib=max(peak for _, peak in ranks),
+        checkpoint=str(checkpoint.relative_to(run.folder.path)),
+        resumed_from_step=resumed_from,
+        device=describe_device(run.mesh.device),
+        rank_hosts=tuple(host for host, _ in ranks),
+        phases_s=run.phases_s,
+    )
+
+
+def read_peak_rss_mib() -> float:
+    """Largest resident size of this process; getrusage would count what it was forked from."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("Linux gives every process a VmHWM")

@@ -1,0 +1,16 @@
+"""`windtunnel trial DIR` with fake ranks."""
+
+import sys
+from pathlib import Path
+
+from windtunnel.attempt.run import run_attempt
+from windtunnel.errors import WindtunnelError
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fake_trials import RANK  # noqa: E402 - beside this script, which runs from anywhere
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run_attempt(Path(sys.argv[1]), rank_command=RANK).verdict != "COMPLETED")
+    except WindtunnelError as error:
+        sys.exit(str(error))

@@ -1,0 +1,90 @@
+import json
+from itertools import count
+
+import pytest
+from benchmarks.harness import Part, PartResult, Row, hash_measured, run_benchmark, run_paired
+
+
+def make_part(runs, figures=("speedup",), measures=("units.py",)):
+    def run(quick):
+        runs.append(quick)
+        return PartResult({"speedup": 2.0 + len(runs)}, {"speedup": 5}, (Row("ours", 1.0, 0.9, 1.1, "s", 5),))
+
+    return Part("ring", figures, measures, run)
+
+
+def test_sides_run_in_turn_and_the_first_round_is_discarded():
+    order, clock = [], count(1)
+
+    def side(name):
+        def run():
+            order.append(name)
+            return float(next(clock))
+
+        return run
+
+    paired = run_paired({"a": side("a"), "b": side("b")}, rounds=2)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert paired.seconds == {"a": (4.0, 5.0), "b": (3.0, 6.0)}
+
+
+def test_a_ratio_is_the_median_of_the_rounds():
+    values = iter([10, 5, 4, 8, 9, 3])  # (10, 5), (8, 4) run backwards, (9, 3)
+    side = lambda: float(next(values))  # noqa: E731
+    ratio = run_paired({"a": side, "b": side}, rounds=3, discard=0).ratio("a", "b")
+    assert (ratio.median, ratio.count) == (2.0, 3)
+    assert ratio.low <= 2.0 <= ratio.high
+
+
+def test_a_part_with_a_result_is_not_run_again(tmp_path, capsys):
+    runs = []
+    first = run_benchmark("placement", [make_part(runs)], quick=False, results=tmp_path)
+    second = run_benchmark("placement", [make_part(runs)], quick=False, results=tmp_path)
+    assert runs == [False]
+    assert first == second == {"benchmark": "placement", "figures": {"speedup": 3.0}, "cases": {"speedup": 5}}
+    assert "was measured on" in capsys.readouterr().out
+
+
+def test_a_part_is_run_again_when_what_it_measures_changed(tmp_path):
+    runs = []
+    run_benchmark("placement", [make_part(runs)], quick=False, results=tmp_path)
+    run_benchmark("placement", [make_part(runs, measures=("errors.py",))], quick=False, results=tmp_path)
+    assert len(runs) == 2
+
+
+def test_a_kept_result_names_its_machine_and_moment(tmp_path):
+    run_benchmark("placement", [make_part([])], quick=False, results=tmp_path)
+    (path,) = tmp_path.glob("placement-ring-*.json")
+    document = json.loads(path.read_text())
+    assert document["provenance"].keys() >= {"machine", "cpu", "cpus", "created"}
+    assert document["result"]["figures"] == {"speedup": 3.0}
+
+
+def test_a_quick_run_keeps_nothing(tmp_path):
+    runs = []
+    run_benchmark("placement", [make_part(runs)], quick=True, results=tmp_path)
+    assert runs == [True]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_part_that_gives_other_figures_than_it_declares_fails(tmp_path):
+    with pytest.raises(AssertionError, match="speedup"):
+        run_benchmark("placement", [make_part([], figures=("other",))], quick=True, results=tmp_path)
+
+
+def test_the_hash_follows_sources_alone(tmp_path):
+    package = tmp_path / "src" / "windtunnel" / "fabric"
+    package.mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "harness.py").touch()
+    (package / "graph.py").write_text("a = 1\n")
+    before = hash_measured(["fabric"], root=tmp_path)
+    (package / "graph.pyc").write_text("compiled")
+    assert hash_measured(["fabric"], root=tmp_path) == before
+    (package / "graph.py").write_text("a = 2\n")
+    assert hash_measured(["fabric"], root=tmp_path) != before
+
+
+def test_what_is_measured_must_exist():
+    with pytest.raises(AssertionError, match="no_such_package"):
+        hash_measured(["no_such_package"])

@@ -1,0 +1,88 @@
+import gzip
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from windtunnel.errors import InputFileError
+from windtunnel.ingest.files import count_lines, cut_lines, find_raw_file, read_lines
+from windtunnel.ingest.partition import deal_files
+
+
+def test_a_missing_an_empty_and_a_folder_are_refused_by_name(tmp_path):
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(InputFileError, match=r"gone\.csv does not exist: correct data\.files"):
+        find_raw_file(str(tmp_path / "gone.csv"))
+    with pytest.raises(InputFileError, match=r"empty\.csv is empty"):
+        find_raw_file(str(tmp_path / "empty.csv"))
+    with pytest.raises(InputFileError, match="is no file"):
+        find_raw_file(str(tmp_path))
+
+
+def test_a_relative_path_is_from_the_working_folder_and_named_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("x")
+    assert find_raw_file("a.csv").spec == "a.csv"
+    with pytest.raises(InputFileError, match=f"b.csv does not exist in {tmp_path}"):
+        find_raw_file("b.csv")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_refused_by_name(tmp_path):
+    (tmp_path / "a.csv").write_text("x")
+    (tmp_path / "a.csv").chmod(0)
+    with pytest.raises(InputFileError, match="Permission denied"):
+        find_raw_file(str(tmp_path / "a.csv"))
+
+
+def test_a_file_inside_a_package_is_found_without_importing_it(tmp_path):
+    package = tmp_path / "my_data_package"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "data/a.csv").write_text("Date,x\n")
+    code = (
+        "from windtunnel.ingest.files import find_raw_file as f; print(f('package:my_data_package/data/a.csv').bytes)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout == "7\n"
+
+
+def test_packages_that_are_not_there_are_refused_by_name():
+    with pytest.raises(InputFileError, match=r"package 'no_such_package', which is not installed: pip install"):
+        find_raw_file("package:no_such_package/a.csv")
+    with pytest.raises(InputFileError, match=r"package:windtunnel/none\.csv does not exist"):
+        find_raw_file("package:windtunnel/none.csv")
+    for spec in ("package:windtunnel", "package:/a.csv", "package:windtunnel/../a.csv", "package:a.b/c.csv"):
+        with pytest.raises(InputFileError, match="is not package:<name>/<path>"):
+            find_raw_file(spec)
+
+
+def test_reading_stops_after_the_asked_lines():
+    data = b"".join(b"%d\n" % number for number in range(400_000))
+    stream = io.BytesIO(data)
+    assert read_lines(stream, 3) == b"0\n1\n2\n"
+    assert stream.tell() < len(data)
+    assert read_lines(io.BytesIO(data), None) == data
+    assert read_lines(io.BytesIO(b"a\nb"), 5) == b"a\nb"
+    with gzip.open(io.BytesIO(gzip.compress(data))) as packed:
+        assert read_lines(packed, 300_000).endswith(b"\n299999\n")
+
+
+def test_lines_are_counted_and_cut_with_or_without_a_last_newline():
+    assert [count_lines(data) for data in (b"a\nb\n", b"a\nb", b"a\n\nb")] == [2, 2, 3]
+    assert cut_lines(b"a\nb\nc", 2) == b"a\nb\n"
+    assert cut_lines(b"a\nb\nc", 3) == b"a\nb\nc"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_every_file_is_dealt_once(ranks):
+    sizes = [5, 900, 3, 3, 40, 41]
+    hands = deal_files(sizes, ranks=ranks)
+    assert len(hands) == ranks
+    assert sorted(index for hand in hands for index in hand) == list(range(6))
+
+
+def test_the_largest_file_shares_its_rank_with_none_that_another_could_take():
+    assert deal_files([10, 100, 20, 30], ranks=2) == ((1,), (0, 2, 3))

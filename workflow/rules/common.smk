@@ -1,0 +1,55 @@
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from windtunnel.cli.driver import hold_studies, open_studies
+from windtunnel.errors import WindtunnelError
+from windtunnel.identity import hash_sources
+
+# The `windtunnel` of this very installation, also where its environment is not activated.
+shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+
+try:
+    studies = open_studies(config, check=workflow.is_main_process)
+except WindtunnelError as error:
+    raise WorkflowError(str(error))
+
+
+pathvars:
+    results=studies.results,
+    store=studies.store,
+
+
+wildcard_constraints:
+    study="|".join(studies.by_name),
+    dataset="[a-z0-9_]+",
+    features="[a-z0-9_]+-[0-9a-f]{8}",
+    partition="[A-Za-z0-9_.-]+",
+
+
+def on_cluster(field):
+    """A resource that the cluster's settings give; unset on this machine, and where they are silent."""
+    return lambda wildcards: studies.job_setting(wildcards, field)
+
+
+def cluster_fact(name):
+    """The file of that name among the facts of the study's partition."""
+    return (
+        lambda wildcards: f"<store>/cluster/{studies.of(wildcards).partition}/{name}.json"
+    )
+
+
+def measured_threads(wildcards):
+    """All of this machine's cores, so that nothing disturbs a measurement; one where jobs have their own nodes."""
+    return workflow.cores or 1
+
+
+# What each job that is no local rule asks of Slurm besides its size.
+job = dict(
+    slurm_partition=on_cluster("partition"),
+    slurm_account=on_cluster("account"),
+    qos=on_cluster("qos"),
+    constraint=on_cluster("constraint"),
+)

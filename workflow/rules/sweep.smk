@@ -1,0 +1,24 @@
+# A local rule: the sweep submits its own jobs, so it must hold no allocation while it waits
+# for them. Its progress is shown as it comes.
+rule sweep:
+    input:
+        settings="<results>/config/{study}/sweep.yaml",
+        plan="<results>/{study}/plan.json",
+        features=studies.features_of,
+        topology=cluster_fact("topology"),
+    output:
+        sweep="<results>/{study}/sweep.json",
+    log:
+        "<logs>/{study}/sweep.log",
+    benchmark:
+        "<benchmarks>/{study}/sweep.tsv"
+    localrule: True
+    conda:
+        "../../envs/train.yaml"
+    threads: measured_threads
+    params:
+        sources=hash_sources(),
+    shell:
+        "windtunnel sweep --settings {input.settings} --plan {input.plan}"
+        " --features {input.features} --topology {input.topology}"
+        " --out {output.sweep} 2>&1 | tee {log}"
