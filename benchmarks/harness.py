@@ -127,6 +127,13 @@ def hash_machine() -> str:
     return hashlib.sha256(f"{read_cpu_name()} x {count_cpus()}".encode()).hexdigest()[:16]
 
 
+def describe_load(load: float, cpus: int) -> str:
+    """A warning where others use the processors; empty on a quiet machine."""
+    if load < 0.75 * cpus:
+        return ""
+    return f" on a busy machine (load {load:.1f} on {cpus} CPUs): remove its result and repeat it on a quiet one"
+
+
 def _run_quickly(part: Part) -> PartResult:
     return _check_keys(part, part.run(True))
 
@@ -136,9 +143,10 @@ def _find_or_run(benchmark: str, part: Part, results: Path) -> PartResult:
     kept = _read_result(benchmark, part, results, key)
     if kept is not None:
         return kept
-    print(f"{benchmark}: running {part.name}", flush=True)
+    load = os.getloadavg()[0]
+    print(f"{benchmark}: running {part.name}" + describe_load(load, count_cpus()), flush=True)
     result = _check_keys(part, part.run(False))
-    _write_result(benchmark, part, results, key, result)
+    _write_result(benchmark, part, results, key, result, load=load)
     return result
 
 
@@ -158,9 +166,9 @@ def _read_result(benchmark: str, part: Part, results: Path, key: str) -> PartRes
     return None
 
 
-def _write_result(benchmark: str, part: Part, results: Path, key: str, result: PartResult) -> None:
+def _write_result(benchmark: str, part: Part, results: Path, key: str, result: PartResult, *, load: float) -> None:
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    machine = {**read_provenance(), "cpu": read_cpu_name(), "cpus": count_cpus()}
+    machine = {**read_provenance(), "cpu": read_cpu_name(), "cpus": count_cpus(), "load_before": load}
     document = {
         "benchmark": benchmark,
         "part": part.name,

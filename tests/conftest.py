@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 
 NEEDS = {
-    "mpi": lambda: None if shutil.which("mpiexec") else "no mpiexec on PATH",
+    "mpi": lambda: None if _find_mpiexec() else "no mpiexec on PATH or in this environment",
     "slurm": lambda: None if _find_daemon("slurmctld") else "no slurmctld: run make system-deps",
     "shared": lambda: None if SHARED.is_dir() else "no ../shared beside the project",
     "browser": lambda: None if shutil.which("chromium") else "no chromium on PATH",
@@ -20,6 +21,11 @@ NEEDS = {
 
 def _find_daemon(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _find_mpiexec() -> str | None:
+    beside = Path(sys.executable).parent  # where PyPI's MPICH puts its own
+    return shutil.which("mpiexec", path=f"{beside}:{os.environ.get('PATH', '')}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from windtunnel.artifacts import write_artifact
 from windtunnel.records.data import Column, ShardManifest
 from windtunnel.records.plan import Identity, PlannedTrial, Shape
-from windtunnel.records.trial import TrialConfig
+from windtunnel.records.trial import TrialConfig, TrialOutcome
 from windtunnel.settings.study import TrialSettings
 from windtunnel.shards.writer import write_shard
 from windtunnel.training.__main__ import main
@@ -66,6 +66,29 @@ def write_trial(trial_dir: Path, features: Path, settings: TrialSettings, *, imp
     config = TrialConfig(trial, Identity("data", "source", "torch"), str(features), "", import_root)
     write_artifact(trial_dir / "config.yaml", config)
     return config
+
+
+def outcome(trial_id: str, steps: int) -> TrialOutcome:
+    """An outcome with made-up figures."""
+    return TrialOutcome(
+        trial_id=trial_id,
+        attempt=1,
+        steps=steps,
+        final_train_loss=1.0,
+        evaluations=(),
+        samples_per_s=1.0,
+        step_s_median=1.0,
+        step_s_p90=1.0,
+        steps_timed=1,
+        steps_discarded=0,
+        params=1,
+        peak_rss_mib=1.0,
+        checkpoint=f"checkpoints/step-{steps:08d}",
+        resumed_from_step=None,
+        device="CPU",
+        rank_hosts=("h",),
+        phases_s={},
+    )
 
 
 def start_ranks(trial_dir: Path, *, ranks: int, attempt: int = 1) -> list[ForkServerProcess]:

@@ -36,7 +36,8 @@ def featurize(args: Namespace) -> None:
     """Shards to feature shards."""
     from windtunnel.featurize.run import run_featurize
 
-    run_featurize(read_settings(FeaturizeSettings, args.settings), shards=args.shards, out=args.out)
+    settings = read_settings(FeaturizeSettings, args.settings)
+    run_featurize(settings.features, shards=args.shards, out=args.out)
 
 
 def topology(args: Namespace) -> None:

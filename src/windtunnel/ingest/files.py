@@ -1,6 +1,8 @@
 """Raw files as settings name them: where they lie, that they can be read, and their bytes up to a number of lines."""
 
 import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -11,7 +13,7 @@ from windtunnel.artifacts import hash_file
 from windtunnel.errors import InputFileError
 
 PACKAGE_PREFIX = "package:"
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 4 << 20
 
 
 class ByteStream(Protocol):
@@ -60,15 +62,28 @@ def hash_raw_file(raw: RawFile) -> str:
         raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
 
 
-def read_lines(stream: ByteStream, max_lines: int | None) -> bytes:
-    """The stream's first `max_lines` lines, all when None; reads little more than it needs."""
-    if max_lines is None:
-        return stream.read()
-    blocks, newlines = [], 0
-    while newlines < max_lines and (block := stream.read(_BLOCK_BYTES)):
-        blocks.append(block)
-        newlines += block.count(b"\n")
-    return cut_lines(b"".join(blocks), max_lines)
+def read_blocks(stream: ByteStream, max_lines: int | None, *, block_bytes: int = _BLOCK_BYTES) -> Iterator[bytes]:
+    """The stream's first `max_lines` lines, all when None, in blocks of whole lines; stops reading soon after."""
+    rest = b""
+    while (max_lines is None or max_lines > 0) and (data := stream.read(block_bytes)):
+        end = data.rfind(b"\n") + 1
+        block, rest = (rest + data[:end], data[end:]) if end else (b"", rest + data)
+        if max_lines is not None:
+            block = cut_lines(block, max_lines)
+            max_lines -= block.count(b"\n")
+        if block:
+            yield block
+    if rest and max_lines != 0:
+        yield rest
+
+
+def read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks, each made by another thread while the one before is worked on."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pending = pool.submit(next, blocks, None)
+        while (block := pending.result()) is not None:
+            pending = pool.submit(next, blocks, None)
+            yield block
 
 
 def count_lines(data: bytes) -> int:

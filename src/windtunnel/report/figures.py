@@ -11,6 +11,9 @@ from windtunnel.report.rows import Row
 
 CURVE_POINTS = 400
 """Points of a curve that are drawn; metrics.parquet has all of them."""
+MOST_CURVES = 24
+MOST_BARS = 40
+"""Trials of a figure, the best ones, so that large studies stay readable; tables have all of them."""
 # Okabe and Ito's colours, told apart by colour-blind readers, less the ones that vanish on white or black.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -39,7 +42,8 @@ def draw_loss_by_time(rows: Sequence[Row], steps: Mapping[str, Sequence[StepReco
 
 def draw_throughput(rows: Sequence[Row]) -> Figure | None:
     """Samples a second, with a bar down to what the 90th percentile of step times gives."""
-    known = [(row, row.outcome) for row in rows if row.outcome and row.samples_per_s]
+    measured = [(row, row.outcome) for row in rows if row.outcome and row.samples_per_s]
+    known = measured[:MOST_BARS]
     if not known:
         return None
     drops = [o.samples_per_s * (1 - min(1.0, _ratio(o.step_s_median, o.step_s_p90))) for _, o in known]
@@ -53,12 +57,14 @@ def draw_throughput(rows: Sequence[Row]) -> Figure | None:
         "hovertemplate": "%{y}: %{x:,.0f} samples/s<extra></extra>",
     }
     layout = _bar_layout("Samples/s", len(known))
-    return Figure("throughput", "Training throughput", _list_values(known, "samples/s"), (trace,), layout)
+    title = _entitle("Training throughput", len(known), len(measured))
+    return Figure("throughput", title, _list_values(known, "samples/s"), (trace,), layout)
 
 
 def draw_latency(rows: Sequence[Row]) -> Figure | None:
     """p50, p99 and p99.9 of single-sample inference, on a logarithmic axis."""
-    known = [(row, row.latency) for row in rows if row.latency]
+    measured = [(row, row.latency) for row in rows if row.latency]
+    known = measured[:MOST_BARS]
     if not known:
         return None
     names = [html.escape(row.label) for row, _ in known]
@@ -83,7 +89,8 @@ def draw_latency(rows: Sequence[Row]) -> Figure | None:
     layout["xaxis"]["type"] = "log"
     layout["showlegend"] = True
     text = "; ".join(f"{row.label}: p50 {r.p50_us:,.0f}, p99 {r.p99_us:,.0f} us" for row, r in known)
-    return Figure("latency", "Latency of one inference", text, data, layout)
+    title = _entitle("Latency of one inference", len(known), len(measured))
+    return Figure("latency", title, text, data, layout)
 
 
 def points_by_step(steps: Sequence[StepRecord]) -> list[tuple[float, float]]:
@@ -118,7 +125,8 @@ def _draw_loss(
     axis: str,
     points: Callable[[Sequence[StepRecord]], list[tuple[float, float]]],
 ) -> Figure | None:
-    curves = [(row, thin_points(points(steps[row.trial_id]))) for row in rows if steps.get(row.trial_id)]
+    recorded = [row for row in rows if steps.get(row.trial_id)]
+    curves = [(row, thin_points(points(steps[row.trial_id]))) for row in recorded[:MOST_CURVES]]
     if not curves:
         return None
     data = tuple(
@@ -142,7 +150,12 @@ def _draw_loss(
         "margin": {"l": 64, "r": 16, "t": 12, "b": 48},
     }
     text = "; ".join(f"{row.label} ends at {curve[-1][1]:.4f}" for row, curve in curves)
-    return Figure(ident, f"Training loss by {'step' if axis == 'Step' else 'time'}", text, data, layout)
+    title = _entitle(f"Training loss by {'step' if axis == 'Step' else 'time'}", len(curves), len(recorded))
+    return Figure(ident, title, text, data, layout)
+
+
+def _entitle(title: str, shown: int, total: int) -> str:
+    return title if shown == total else f"{title}, the first {shown} of {total} in the ranking"
 
 
 def _bar_layout(axis: str, bars: int) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def split_rows(rows: int, settings: TaskSettings) -> Split:
             f"task.train_fraction {settings.train_fraction} and task.validation_fraction "
             f"{settings.validation_fraction} leave nothing to test on: their sum must be below 1"
         )
-    first_validation = int(rows * settings.train_fraction)
-    first_test = int(rows * (settings.train_fraction + settings.validation_fraction))
+    first_validation = round(rows * settings.train_fraction)
+    first_test = round(rows * (settings.train_fraction + settings.validation_fraction))
     return Split(
         train=_cut("train", 0, first_validation, settings),
         validation=_cut("validation", first_validation, first_test, settings),

@@ -38,7 +38,7 @@ def _check_site() -> None:
             )
     if daemons := find_foreign_daemons():
         raise ClusterError(
-            f"Slurm runs here already: {', '.join(daemons)}, which no testbed started; "
+            f"Slurm runs here already: {', '.join(daemons)}, which no testbed of this user started; "
             "start the testbed on a machine without it"
         )
 

@@ -2,7 +2,7 @@ import json
 from itertools import count
 
 import pytest
-from benchmarks.harness import Part, PartResult, Row, hash_measured, run_benchmark, run_paired
+from benchmarks.harness import Part, PartResult, Row, describe_load, hash_measured, run_benchmark, run_paired
 
 
 def make_part(runs, figures=("speedup",), measures=("units.py",)):
@@ -56,8 +56,13 @@ def test_a_kept_result_names_its_machine_and_moment(tmp_path):
     run_benchmark("placement", [make_part([])], quick=False, results=tmp_path)
     (path,) = tmp_path.glob("placement-ring-*.json")
     document = json.loads(path.read_text())
-    assert document["provenance"].keys() >= {"machine", "cpu", "cpus", "created"}
+    assert document["provenance"].keys() >= {"machine", "cpu", "cpus", "created", "load_before"}
     assert document["result"]["figures"] == {"speedup": 3.0}
+
+
+def test_a_busy_machine_is_told_of():
+    assert describe_load(0.4, 2) == ""
+    assert "load 3.0 on 2 CPUs" in describe_load(3.0, 2)
 
 
 def test_a_quick_run_keeps_nothing(tmp_path):

@@ -36,9 +36,9 @@ def test_an_override_of_what_a_study_varies_fixes_it(project_dir):
         (["training.steps"], "training.steps"),
     ],
 )
-def test_a_wrong_override_is_named_with_what_is_known(project_dir, overrides, message):
+def test_a_wrong_override_is_named_with_what_is_known(small_project, overrides, message):
     with pytest.raises(SettingsError, match=message):
-        compose_study("quickstart", overrides, project=project_dir)
+        compose_study("small", overrides, project=small_project)
 
 
 def test_an_unknown_study_is_named_with_the_known_ones(project_dir):

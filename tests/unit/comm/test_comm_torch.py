@@ -33,12 +33,12 @@ def test_a_world_of_one_exchanges_with_itself(alone):
 
 
 def test_a_rank_whose_rank_0_never_comes_says_so(tmp_path):
-    with pytest.raises(RendezvousError, match="rank 1 waited 0.1 s for .*rank 0 did not start"):
+    with pytest.raises(RendezvousError, match=r"rank 1 waited 0.1 s for .*rank 0 did not start"):
         init_process_group(tmp_path / "rendezvous.json", RankEnv(1, 2), backend="gloo", timeout_s=0.1)
 
 
 def test_an_interface_that_is_not_there_is_named_beside_those_that_are():
-    with pytest.raises(ClusterError, match="'nope0' has no IPv4 address .*interfaces here: .*lo"):
+    with pytest.raises(ClusterError, match=r"'nope0' has no IPv4 address .*interfaces here: .*lo"):
         read_address("nope0")
 
 

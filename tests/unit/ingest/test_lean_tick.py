@@ -119,6 +119,15 @@ def test_blank_lines_a_mark_and_crlf_are_no_rows(tmp_path):
     assert len(reading.rejected) == 0
 
 
+def test_a_bad_row_far_into_a_long_file_is_told_by_its_line_and_costs_no_other(tmp_path):
+    good = [f"{number},10000,{number},D,0,0" for number in range(400_000)]
+    bad = 350_000
+    text = "\n".join([*good[:bad], "oops,1", *good[bad:]])
+    reading = read(tmp_path, text, TRADES)
+    assert rejected(reading) == [(bad + 1, "2 fields, expected 6", "oops,1")]
+    assert np.array_equal(reading.arrays["size"], np.arange(400_000))
+
+
 @pytest.mark.parametrize(("kind", "seed"), [("quote", 1), ("trade", 2)])
 def test_reading_whole_and_by_row_agree(kind, seed):
     layout = {"quote": lean_columns.QUOTE, "trade": lean_columns.TRADE}[kind]
@@ -129,7 +138,7 @@ def test_reading_whole_and_by_row_agree(kind, seed):
     fields = {**numbers, **codes, "suspicious": rng.integers(0, 2, rows)}
     text = pl.DataFrame({name: fields[name] for name in layout.fields}).write_csv(include_header=False).encode()
     whole = lean_columns._parse_whole(text, layout)
-    by_row = lean_columns._parse_by_row(text, layout)
+    by_row = lean_columns._parse_by_row(text, layout, 1)
     assert whole is not None
     assert by_row.rows_in == len(whole) == rows
     fast, slow = (lean_columns.make_arrays(frame, layout) for frame in (whole, by_row.frame))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.files import count_lines, cut_lines, find_raw_file, read_lines
+from windtunnel.ingest.files import count_lines, cut_lines, find_raw_file, read_ahead, read_blocks
 from windtunnel.ingest.partition import deal_files
 
 
@@ -59,15 +59,39 @@ def test_packages_that_are_not_there_are_refused_by_name():
             find_raw_file(spec)
 
 
+def read(stream, max_lines, block_bytes=1000):
+    return list(read_ahead(read_blocks(stream, max_lines, block_bytes=block_bytes)))
+
+
 def test_reading_stops_after_the_asked_lines():
-    data = b"".join(b"%d\n" % number for number in range(400_000))
+    data = b"".join(b"%d\n" % number for number in range(10_000))
     stream = io.BytesIO(data)
-    assert read_lines(stream, 3) == b"0\n1\n2\n"
-    assert stream.tell() < len(data)
-    assert read_lines(io.BytesIO(data), None) == data
-    assert read_lines(io.BytesIO(b"a\nb"), 5) == b"a\nb"
+    assert read(stream, 3) == [b"0\n1\n2\n"]
+    assert stream.tell() == 1000
     with gzip.open(io.BytesIO(gzip.compress(data))) as packed:
-        assert read_lines(packed, 300_000).endswith(b"\n299999\n")
+        assert b"".join(read(packed, 7_000)).endswith(b"\n6999\n")
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("data", [b"", b"a", b"a\nbb\n\nccccc\nd", b"a\nbb\n", b"long line without an end"])
+def test_blocks_are_whole_lines_and_together_the_text(data, block_bytes):
+    blocks = read(io.BytesIO(data), None, block_bytes)
+    assert b"".join(blocks) == data
+    assert all(block.endswith(b"\n") for block in blocks[:-1])
+    for count in (1, 2, 3, 9):
+        cut = b"".join(data.splitlines(keepends=True)[:count])
+        assert b"".join(read(io.BytesIO(data), count, block_bytes)) == cut
+
+
+def test_an_error_while_reading_ahead_is_raised_to_the_reader():
+    class Torn(io.BytesIO):
+        def read(self, size=-1, /):
+            if self.tell():
+                raise EOFError("torn")
+            return super().read(size)
+
+    with pytest.raises(EOFError, match="torn"):
+        read(Torn(b"a\n" * 1000), None)
 
 
 def test_lines_are_counted_and_cut_with_or_without_a_last_newline():

@@ -9,9 +9,8 @@ from windtunnel.kernels.rolling import rolling_moments
 OPERATOR = torch.ops.windtunnel.rolling_moments.default
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_operator_passes_every_check_of_pytorch(dtype: torch.dtype) -> None:
-    torch.library.opcheck(OPERATOR, (torch.empty(0, 3, dtype=dtype), [5, 20]), {"min_periods": 2, "threads": 2})
+def test_operator_passes_every_check_of_pytorch() -> None:
+    torch.library.opcheck(OPERATOR, (torch.empty(0, 3), [5, 20]), {"min_periods": 2, "threads": 2})
 
 
 # Without the comparison of compiled and eager values: it does not take NaN as equal, and there is always one.

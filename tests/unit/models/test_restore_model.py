@@ -1,6 +1,6 @@
 import torch
-from toy_trial import trial_settings, write_features, write_trial
 
+from toy_trial import trial_settings, write_features, write_trial
 from windtunnel.checkpoints.dcp import model_tensors, save_tensors
 from windtunnel.models.build import build_model
 from windtunnel.models.restore import restore_model

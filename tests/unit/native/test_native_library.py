@@ -25,7 +25,7 @@ def test_a_missing_library_says_how_to_build_it(tmp_path: Path) -> None:
 def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "libbad.so"
     path.write_text("not a library")
-    with pytest.raises(ClusterError, match="does not load .*run `make build` again"):
+    with pytest.raises(ClusterError, match=r"does not load .*run `make build` again"):
         open_library(path)
 
 

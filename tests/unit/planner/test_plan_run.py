@@ -1,9 +1,9 @@
+import re
 from dataclasses import replace
 
 import pytest
 
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.cli.compose import compose_candidates
 from windtunnel.errors import StudyError
 from windtunnel.planner.prune import find_misfit, usable_nodes
 from windtunnel.planner.rounds import next_round
@@ -12,7 +12,6 @@ from windtunnel.records.cluster import Node, Topology
 from windtunnel.records.data import Column, ShardManifest
 from windtunnel.records.plan import Plan, Shape
 from windtunnel.records.trial import SweepEntry, Verdict
-from windtunnel.settings.study import PlanSettings
 
 SHAPE = Shape(2, 2, 1, 0, 1024, 30, "main")
 
@@ -28,16 +27,15 @@ def features(tmp_path):
     return write_artifact(tmp_path / "MANIFEST.json", manifest)
 
 
-def plan(project_dir, features, topology=None, *, overrides=(), out=None, dry_run=False):
-    path = write_artifact(features.with_name("topology.json"), topology) if topology is not None else None
-    settings = PlanSettings(
-        study="quickstart",
-        candidates=compose_candidates("quickstart", overrides, project=project_dir),
-        values={"training.precision": ("fp32", "bf16")},
-        repeats=1,
-    )
-    facts = {"topology": path, "collectives": None, "device": None, "models": None}
-    return run_plan(settings, features=features, **facts, import_root="", out=out, dry_run=dry_run)
+@pytest.fixture
+def plan(features, make_plan_settings):
+    def make(topology=None, *, changes=None, out=None, dry_run=False):
+        path = write_artifact(features.with_name("topology.json"), topology) if topology is not None else None
+        settings = make_plan_settings(changes, values={"training.precision": ("fp32", "bf16")})
+        facts = {"topology": path, "collectives": None, "device": None, "models": None}
+        return run_plan(settings, features=features, **facts, import_root="", out=out, dry_run=dry_run)
+
+    return make
 
 
 def test_a_partition_that_holds_the_shape_is_no_misfit():
@@ -56,8 +54,6 @@ def test_a_partition_that_holds_the_shape_is_no_misfit():
     ],
 )
 def test_a_shape_that_does_not_fit_is_told_what_is_missing(shape, topology, reason):
-    import re
-
     assert re.search(reason, find_misfit(shape, topology))
 
 
@@ -66,9 +62,9 @@ def test_drained_nodes_are_not_counted():
     assert len(usable_nodes(mixed)) == 1
 
 
-def test_the_plan_is_what_is_printed_and_written(project_dir, features, tmp_path, capsys):
+def test_the_plan_is_what_is_printed_and_written(plan, tmp_path, capsys):
     out = tmp_path / "plan.json"
-    made = plan(project_dir, features, cluster("leaf0"), out=out)
+    made = plan(cluster("leaf0"), out=out)
     assert read_artifact(out, Plan) == made
     assert len({trial.id for trial in made.trials}) == 8
     text = capsys.readouterr().out
@@ -76,29 +72,29 @@ def test_the_plan_is_what_is_printed_and_written(project_dir, features, tmp_path
     assert all(trial.name in text and trial.id in text for trial in made.trials)
 
 
-def test_a_dry_run_writes_nothing_and_shows_the_order_of_ranks(project_dir, features, tmp_path, capsys):
+def test_a_dry_run_writes_nothing_and_shows_the_order_of_ranks(plan, tmp_path, capsys):
     out = tmp_path / "plan.json"
-    overrides = ["cluster=slurm", "parallelism.data=4", "parallelism.nodes=4"]
+    changes = {"cluster.kind": "slurm", "parallelism.data": 4, "parallelism.nodes": 4}
     interleaved = cluster("leaf0", "leaf1", "leaf0", "leaf1")
-    plan(project_dir, features, interleaved, overrides=overrides, out=out, dry_run=True)
+    plan(interleaved, changes=changes, out=out, dry_run=True)
     assert not out.exists()
     assert "ranks by leaf: were n[0-3] granted, n0,n2,n1,n3" in capsys.readouterr().out
 
 
-def test_layouts_that_do_not_fit_the_partition_are_pruned_with_the_reason(project_dir, features, capsys):
-    made = plan(project_dir, features, cluster("leaf0", cpus=1))
+def test_layouts_that_do_not_fit_the_partition_are_pruned_with_the_reason(plan, capsys):
+    made = plan(cluster("leaf0", cpus=1))
     assert len(made.trials) == len(made.pruned) == 4
     assert all("2 CPUs" in item.reason for item in made.pruned)
     assert made.pruned[0].reason in capsys.readouterr().out
 
 
-def test_a_plan_without_a_trial_is_an_error(project_dir, features):
+def test_a_plan_without_a_trial_is_an_error(plan):
     with pytest.raises(StudyError, match="no legal trial of 8"):
-        plan(project_dir, features, cluster("leaf0", cpus=1, state="DOWN"))
+        plan(cluster("leaf0", cpus=1, state="DOWN"))
 
 
-def test_a_round_is_what_has_no_result_yet(project_dir, features):
-    made = plan(project_dir, features)
+def test_a_round_is_what_has_no_result_yet(plan):
+    made = plan()
     first = made.trials[0]
     entry = SweepEntry(first.id, first.name, {}, Verdict.COMPLETED, "", 1, 1.0, None)
     assert next_round(made, {}) == made.trials

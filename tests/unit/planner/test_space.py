@@ -1,79 +1,66 @@
 import pytest
 
-from windtunnel.cli.compose import compose_candidates, compose_study, cut_trial
 from windtunnel.errors import LayoutError, StudyError
 from windtunnel.planner.run import split_space
 from windtunnel.planner.space import find_refusal, list_combinations, plan_trial
 from windtunnel.records.plan import Identity
-from windtunnel.settings.study import PlanSettings
 
 IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
 
 
-def trial(project_dir, *overrides):
-    return cut_trial(compose_study("quickstart", overrides, project=project_dir))
-
-
-def plan_settings(project_dir, *overrides, values=None, repeats=1):
-    candidates = compose_candidates("quickstart", overrides, project=project_dir)
-    return PlanSettings(study="quickstart", candidates=candidates, values=values or {}, repeats=repeats)
-
-
 @pytest.mark.parametrize(
-    ("overrides", "reason"),
+    ("changes", "reason"),
     [
-        (["parallelism.data=3"], r"a batch of 64 does not divide over 3 .*batch_size=63 or parallelism.data=2"),
-        (["parallelism.tensor=2"], r"'tcn' has no tensor-parallel form, expected parallelism.tensor=1, got 2"),
-        (["parallelism.pipeline=4"], r"no pipeline-parallel form, expected parallelism.pipeline=1, got 4"),
-        (["parallelism.data=4", "parallelism.nodes=3"], r"4 ranks do not spread equally over 3 nodes: .*nodes=2"),
-        (["parallelism.data=2", "parallelism.nodes=2"], r"cluster.kind=local is one machine: .*nodes=1"),
-        (["training.threads_per_rank=2"], r"more than cluster.cpus_per_rank=1: set cluster.cpus_per_rank=2"),
+        ({"parallelism.data": 3}, r"a batch of 64 does not divide over 3 .*batch_size=63 or parallelism.data=2"),
+        ({"parallelism.tensor": 2}, r"'tcn' has no tensor-parallel form, expected parallelism.tensor=1, got 2"),
+        ({"parallelism.pipeline": 4}, r"no pipeline-parallel form, expected parallelism.pipeline=1, got 4"),
+        ({"parallelism.data": 4, "parallelism.nodes": 3}, r"4 ranks do not spread equally over 3 nodes: .*nodes=2"),
+        ({"parallelism.data": 2, "parallelism.nodes": 2}, r"cluster.kind=local is one machine: .*nodes=1"),
+        ({"training.threads_per_rank": 2}, r"more than cluster.cpus_per_rank=1: set cluster.cpus_per_rank=2"),
     ],
 )
-def test_an_illegal_layout_is_refused_with_the_reason_and_the_fix(project_dir, overrides, reason):
+def test_an_illegal_layout_is_refused_with_the_reason_and_the_fix(make_trial, changes, reason):
     with pytest.raises(LayoutError, match=reason):
-        plan_trial(trial(project_dir, *overrides), choices={}, identity=IDENTITY, import_root="")
+        plan_trial(make_trial(changes), choices={}, identity=IDENTITY, import_root="")
 
 
-def test_a_legal_layout_is_not_refused(project_dir):
-    assert find_refusal(trial(project_dir, "parallelism=ddp")) == ""
+def test_a_legal_layout_is_not_refused(make_trial):
+    assert find_refusal(make_trial({"parallelism.data": 2})) == ""
 
 
-def test_a_shape_is_the_layouts_ranks_over_its_nodes(project_dir):
-    settings = trial(
-        project_dir, "cluster=slurm", "parallelism.data=4", "parallelism.nodes=2", "cluster.gpus_per_rank=1",
-        "cluster.memory=3G", "cluster.time=1:30:00",
-    )  # fmt: skip
+def test_a_shape_is_the_layouts_ranks_over_its_nodes(make_trial):
+    cluster = {"cluster.kind": "slurm", "cluster.partition": "main", "cluster.gpus_per_rank": 1}
+    limits = {"cluster.memory": "3G", "cluster.time": "1:30:00"}
+    settings = make_trial({"parallelism.data": 4, "parallelism.nodes": 2, **cluster, **limits})
     shape = plan_trial(settings, choices={}, identity=IDENTITY, import_root="").shape
     assert (shape.nodes, shape.ranks_per_node, shape.gpus_per_node, shape.mem_mib) == (2, 2, 2, 6144)
     assert (shape.ranks, shape.time_min, shape.partition) == (4, 90, "main")
 
 
-def test_a_name_tells_model_layout_precision_and_what_else_is_varied(project_dir):
+def test_a_name_tells_model_layout_precision_and_what_else_is_varied(make_trial):
     choices = {"model": "tcn", "parallelism": "ddp", "training.precision": "bf16", "training.learning_rate": "0.01"}
-    settings = trial(project_dir, "parallelism=ddp", "training.precision=bf16", "training.learning_rate=0.01")
+    settings = make_trial({"parallelism.name": "ddp", "parallelism.data": 2, "training.precision": "bf16"})
     planned = plan_trial(settings, choices=choices, identity=IDENTITY, import_root="")
     assert planned.name == "tcn ddp2 bf16 learning_rate=0.01"
 
 
-def test_every_candidate_meets_every_value_and_repeat(project_dir):
+def test_every_candidate_meets_every_value_and_repeat(make_plan_settings):
     values = {"training.precision": ("fp32", "bf16"), "seed": (0, 1, 2)}
-    found = list_combinations(plan_settings(project_dir, values=values, repeats=2))
+    found = list_combinations(make_plan_settings(values=values, repeats=2))
     assert len(found) == 4 * 2 * 3 * 2
     assert {settings.seed for _, settings in found} == {0, 1, 2}
     assert {choices.get("repeat") for choices, _ in found} == {None, "1"}
 
 
-def test_in_a_swept_space_the_illegal_are_pruned_and_the_rest_kept(project_dir):
-    values = {"parallelism.data": (1, 3)}
-    kept, pruned = split_space(plan_settings(project_dir, "model=tcn", values=values))
+def test_in_a_swept_space_the_illegal_are_pruned_and_the_rest_kept(make_plan_settings):
+    kept, pruned = split_space(make_plan_settings(values={"parallelism.data": (1, 3)}, count=2))
     assert [settings.parallelism.data for _, settings in kept] == [1, 1]
     assert [item.choices["parallelism.data"] for item in pruned] == ["3", "3"]
     assert all("does not divide" in item.reason for item in pruned)
 
 
-def test_a_space_of_only_illegal_layouts_is_an_error_with_each_reason_once(project_dir):
+def test_a_space_of_only_illegal_layouts_is_an_error_with_each_reason_once(make_plan_settings):
     with pytest.raises(StudyError) as caught:
-        split_space(plan_settings(project_dir, "parallelism.tensor=2"))
+        split_space(make_plan_settings({"parallelism.tensor": 2}))
     assert str(caught.value).count("tensor-parallel") == 2  # once a model
     assert "(tcn single2 fp32 and 1 more)" in str(caught.value)

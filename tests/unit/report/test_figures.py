@@ -42,6 +42,15 @@ def test_nothing_to_draw_draws_nothing():
     assert draw_throughput(()) is draw_latency(()) is draw_loss_by_step((), {}) is None
 
 
+def test_a_large_study_draws_its_best_and_says_so():
+    rows = make_ranking(*(Fake(f"m{i}", loss=0.5 + i / 1000) for i in range(50))).rows
+    steps = {row.trial_id: (step(10),) for row in rows}
+    curves, bars = draw_loss_by_step(rows, steps), draw_throughput(rows)
+    assert [trace["name"] for trace in curves.data] == [f"m{i}" for i in range(24)]
+    assert curves.title == "Training loss by step, the first 24 of 50 in the ranking"
+    assert len(bars.data[0]["x"]) == 40
+
+
 def test_a_step_done_again_after_a_restart_counts_once():
     records = [step(10, loss=3.0), step(20, loss=2.0), step(20, attempt=2, loss=1.9), step(30, attempt=2, loss=1.0)]
     assert points_by_step(records) == [(10, 3.0), (20, 1.9), (30, 1.0)]

@@ -47,7 +47,6 @@ def test_a_table_joins_its_shards_in_order_of_time(tmp_path):
     from dataclasses import replace
 
     from toy_trial import write_features
-
     from windtunnel.artifacts import read_artifact, write_artifact
     from windtunnel.shards.writer import write_shard
 

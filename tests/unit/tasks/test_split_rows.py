@@ -28,7 +28,7 @@ def test_stretches_follow_the_fractions():
 
 
 def test_a_stretch_without_a_sample_is_refused_by_name():
-    with pytest.raises(SettingsError, match="the validation stretch has 15 rows, but one sample takes task.window 32"):
+    with pytest.raises(SettingsError, match=r"validation stretch has 15 rows, but one sample takes task.window 32"):
         split_rows(100, TaskSettings())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.files import RawFile, read_lines
+from windtunnel.ingest.files import RawFile, read_blocks
 from windtunnel.ingest.rows import (
     LINE,
     join_rejected,
@@ -93,9 +93,9 @@ def _read_text(raw: RawFile, max_lines: int | None) -> bytes:
             file.seek(0)
             if start.startswith(_GZIP):
                 with gzip.open(file) as unpacked:
-                    text = read_lines(unpacked, max_lines)
+                    text = b"".join(read_blocks(unpacked, max_lines))
             else:
-                text = read_lines(file, max_lines)
+                text = b"".join(read_blocks(file, max_lines))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputFileError(f"data file {raw.spec} is damaged gzip ({error}): fetch it again") from error
     except OSError as error:

@@ -4,7 +4,6 @@ Text that fits whole takes polars' own CSV reader; anything else is taken row by
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,20 +97,12 @@ class Ticks:
     rows_in: int
     rejected: pl.DataFrame
 
-    @property
-    def since_midnight_ns(self) -> NDArray[np.int64]:
-        """Time of day in nanoseconds; the file's milliseconds may have a fraction."""
-        since_ms = self.frame[_MS].to_numpy()
-        if since_ms.dtype.kind == "i":
-            return since_ms * np.int64(1_000_000)
-        return np.rint(since_ms * 1e6).astype(np.int64)
 
-
-def parse_ticks(text: bytes, layout: Layout) -> Ticks:
-    """Rows of `text` that fit `layout`, and the others with their reasons."""
+def parse_ticks(text: bytes, layout: Layout, *, first_line: int = 1) -> Ticks:
+    """Rows of `text` that fit `layout`, and the others with reasons; the first is line `first_line` of the file."""
     frame = _parse_whole(text, layout)
     if frame is None:
-        return _parse_by_row(text, layout)
+        return _parse_by_row(text, layout, first_line)
     return Ticks(frame, len(frame), no_rejected())
 
 
@@ -134,8 +125,8 @@ def _parse_whole(text: bytes, layout: Layout) -> pl.DataFrame | None:
     return frame if fits else None
 
 
-def _parse_by_row(text: bytes, layout: Layout) -> Ticks:
-    rows = split_lines(text)
+def _parse_by_row(text: bytes, layout: Layout, first_line: int) -> Ticks:
+    rows = split_lines(text, first_line=first_line)
     split, wrong_count = split_fields(rows, layout.fields, delimiter=",", quotes=False)
     reasons = [not_decimal(name) for name in (_MS, *layout.prices)]
     reasons += [not_whole(name) for name in (*layout.sizes, "suspicious")]
@@ -157,9 +148,9 @@ def _parse_by_row(text: bytes, layout: Layout) -> Ticks:
     return Ticks(kept.drop(LINE, RAW), len(rows), join_rejected([wrong_count, unread, unlikely]))
 
 
-def make_arrays(frame: pl.DataFrame, layout: Layout) -> Mapping[str, NDArray[Any]]:
-    """Columns of the shard but for the time, in the layout's order."""
-    arrays: dict[str, NDArray[Any]] = {}
+def make_arrays(frame: pl.DataFrame, layout: Layout) -> dict[str, NDArray[Any]]:
+    """Columns of the shard in the layout's order, its time since midnight still."""
+    arrays: dict[str, NDArray[Any]] = {TIME_COLUMN.name: _to_ns(frame[_MS].to_numpy())}
     for column in layout.columns[1:]:
         if column.name in layout.prices:
             arrays[column.name] = _scale_prices(frame[column.name])
@@ -170,6 +161,13 @@ def make_arrays(frame: pl.DataFrame, layout: Layout) -> Mapping[str, NDArray[Any
         else:
             arrays[column.name] = frame[column.name].to_numpy().astype(column.dtype, copy=False)
     return arrays
+
+
+def _to_ns(since_ms: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole nanoseconds; the file's milliseconds may have a fraction."""
+    if since_ms.dtype.kind == "i":
+        return since_ms * np.int64(1_000_000)
+    return np.rint(since_ms * 1e6).astype(np.int64)
 
 
 def _scale_prices(prices: pl.Series) -> NDArray[np.float64]:

@@ -7,16 +7,18 @@ markets and resolutions have other units, time zones and columns, which their te
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.files import RawFile, read_lines
-from windtunnel.ingest.rows import strip_bom
+from windtunnel.ingest.files import RawFile, count_lines, read_ahead, read_blocks
+from windtunnel.ingest.rows import join_rejected, strip_bom
 from windtunnel.ingest.sources.base import Identity, Reading
 from windtunnel.ingest.sources.lean_columns import QUOTE, TRADE, Layout, make_arrays, parse_ticks
 
@@ -50,16 +52,27 @@ class LeanTick:
     def read(self, raw: RawFile, *, max_rows: int | None) -> Reading:
         """Prices as float64 USD, sizes as int32 shares; equal time stamps keep the file's order."""
         member = _find_member(raw)
-        text = strip_bom(_read_member(raw, member, max_rows))
-        if not text.strip():
+        parts, rejected, rows_in, lines = [], [], 0, 0
+        for block in read_ahead(_read_member(raw, member, max_rows)):
+            text = block if lines else strip_bom(block)
+            ticks = parse_ticks(text, member.layout, first_line=lines + 1)
+            parts.append(make_arrays(ticks.frame, member.layout))
+            rejected.append(ticks.rejected)
+            rows_in += ticks.rows_in
+            lines += count_lines(block)
+        if rows_in == 0:
             raise InputFileError(f"data file {raw.spec} holds an empty {member.name}: fetch it again")
-        ticks = parse_ticks(text, member.layout)
-        time_ns = _to_utc_ns(raw, member.day, ticks.since_midnight_ns)
-        arrays = {"time_ns": time_ns, **make_arrays(ticks.frame, member.layout)}
-        if len(time_ns) and bool(np.any(time_ns[1:] < time_ns[:-1])):
-            order = np.argsort(time_ns, kind="stable")
-            arrays = {name: array[order] for name, array in arrays.items()}
-        return Reading(member.layout.columns, arrays, ticks.rows_in, ticks.rejected)
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        arrays["time_ns"] += _find_midnight_ns(raw, member.day)
+        return Reading(member.layout.columns, _sort_by_time(arrays), rows_in, join_rejected(rejected))
+
+
+def _sort_by_time(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    time_ns = arrays["time_ns"]
+    if bool(np.all(time_ns[1:] >= time_ns[:-1])):
+        return arrays
+    order = np.argsort(time_ns, kind="stable")
+    return {name: array[order] for name, array in arrays.items()}
 
 
 def _make_name(symbol: str) -> str:
@@ -119,10 +132,10 @@ def _check_zip_name(raw: RawFile, member: _Member) -> None:
         )
 
 
-def _read_member(raw: RawFile, member: _Member, max_rows: int | None) -> bytes:
+def _read_member(raw: RawFile, member: _Member, max_rows: int | None) -> Iterator[bytes]:
     try:
         with zipfile.ZipFile(raw.path) as archive, archive.open(member.name) as stream:
-            return read_lines(stream, max_rows)
+            yield from read_blocks(stream, max_rows)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise InputFileError(f"data file {raw.spec} is a damaged zip ({error}): fetch it again") from error
     except (RuntimeError, NotImplementedError) as error:  # zipfile's words for a password and an unknown method
@@ -133,8 +146,8 @@ def _read_member(raw: RawFile, member: _Member, max_rows: int | None) -> bytes:
         raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
 
 
-def _to_utc_ns(raw: RawFile, day: date, since_midnight_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Wall-clock time of `day` in New York as ns since 1970 UTC.
+def _find_midnight_ns(raw: RawFile, day: date) -> int:
+    """Midnight of `day` in New York as ns since 1970 UTC.
 
     Refuses a day on which clocks change (always a Sunday, without trading): a wall-clock time of it is not unique.
     """
@@ -143,4 +156,4 @@ def _to_utc_ns(raw: RawFile, day: date, since_midnight_ns: NDArray[np.int64]) ->
         raise InputFileError(
             f"data file {raw.spec} is of {day}, when clocks change in New York: no US equity trades then"
         )
-    return since_midnight_ns + np.int64(int(midnight.timestamp()) * 1_000_000_000)
+    return int(midnight.timestamp()) * 1_000_000_000

@@ -1,0 +1,51 @@
+"""The DAG as Snakemake sees it: what it runs, what it runs again, and how it is written."""
+
+import re
+import subprocess
+import sys
+
+
+def output(finished):
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout + finished.stderr
+
+
+def rules_of(text):
+    return set(re.findall(r"^(?:local)?rule (\w+):", text, re.MULTILINE)) - {"all"}
+
+
+def replace(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_stage_is_rerun_when_a_value_that_it_uses_changed_and_only_then(workdir, snakemake, project_dir):
+    profile = ("--profile", str(project_dir / "cluster_profiles/local"))
+    assert "19 of 19 steps (100%) done" in output(snakemake(*profile, stand_in=True))
+    with (workdir / "conf/training/quick.yaml").open("a") as file:
+        file.write("# a thought\n")
+    assert "Nothing to be done" in output(snakemake(*profile))
+    replace(workdir / "conf/training/quick.yaml", "steps: 120", "steps: 121")
+    rerun = rules_of(output(snakemake(*profile, "--dry-run")))
+    assert rerun == {"settings", "plan", "sweep", "verify_checkpoints", "latency", "report"}
+
+
+def test_the_workflow_passes_snakemakes_own_lint(snakemake):
+    assert "good condition" in output(snakemake("--lint"))
+
+
+def test_the_workflow_is_formatted(project_dir):
+    argv = [sys.executable, "-m", "snakefmt", "--check", "workflow/Snakefile", "workflow/rules"]
+    finished = subprocess.run(argv, cwd=project_dir, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_every_rule_logs_and_every_job_asks_for_resources(project_dir):
+    for path in (project_dir / "workflow/rules").glob("*.smk"):
+        rules = path.read_text().split("\nrule ")[1:] if path.name != "common.smk" else []
+        for rule in rules:
+            assert "\n    log:" in rule, path
+            assert "\n    shell:" in rule, path
+            assert "localrule: True" in rule or "**job," in rule, path
+    assert len((project_dir / "workflow/rules/common.smk").read_text().splitlines()) < 60

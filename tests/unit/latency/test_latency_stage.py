@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+import pytest
+
+from toy_trial import outcome, trial_settings, write_features, write_trial
+from windtunnel.artifacts import read_artifact, write_artifact
+from windtunnel.checkpoints.dcp import model_tensors, save_tensors
+from windtunnel.checkpoints.format import CheckpointManifest, publish_checkpoint, start_checkpoint
+from windtunnel.checkpoints.run import run_verify_checkpoints
+from windtunnel.latency.run import run_latency
+from windtunnel.models.build import build_model
+from windtunnel.records.checks import Latency
+from windtunnel.records.trial import Sweep, SweepEntry, Verdict
+from windtunnel.settings.latency import LatencySettings
+from windtunnel.settings.study import LatencyStageSettings
+
+SETTINGS = LatencyStageSettings(study="s", latency=LatencySettings(samples=100, discard=5))
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    settings = trial_settings()
+    write_trial(tmp_path / "trials/aa", write_features(tmp_path / "features"), settings)
+    model = build_model(settings.model, n_features=6, n_outputs=2, window=settings.task.window)
+    temporary = start_checkpoint(tmp_path / "trials/aa/checkpoints")
+    save_tensors(temporary, model_tensors(model))
+    publish_checkpoint(temporary, CheckpointManifest("aa", 20, 1, "", "", ()))
+    done = SweepEntry("aa", "tcn", {}, Verdict.COMPLETED, "", 1, 1.0, outcome("aa", 20))
+    failed = SweepEntry("bb", "tcn bf16", {}, Verdict.OOM, "it was too large", 1, 1.0, None)
+    return write_artifact(tmp_path / "sweep.json", Sweep("s", str(tmp_path / "trials"), (done, failed), {}))
+
+
+def _run(sweep):
+    checkpoints, out = sweep.with_name("checkpoints.json"), sweep.with_name("latency.json")
+    run_verify_checkpoints(study="s", sweep=sweep, out=checkpoints)
+    latency = run_latency(SETTINGS, sweep=sweep, checkpoints=checkpoints, out=out)
+    assert read_artifact(out, Latency) == latency
+    return latency
+
+
+def test_a_verified_model_is_timed_and_a_failed_trial_is_named(sweep, capsys):
+    latency = _run(sweep)
+    (row,) = latency.rows
+    assert (row.trial_id, row.name, row.samples, row.discarded) == ("aa", "tcn", 100, 5)
+    assert 0 < row.p50_us <= row.p99_us <= row.p999_us
+    assert latency.skipped == {"bb": "it has no model: OOM"}
+    assert "latency 1 of 1: tcn: p50 " in capsys.readouterr().out
+
+
+def test_a_damaged_model_is_not_timed(sweep, tmp_path):
+    (tmp_path / "trials/aa/checkpoints/step-00000020/__0_0.distcp").write_bytes(b"")
+    latency = _run(sweep)
+    assert latency.rows == ()
+    assert latency.skipped["aa"].startswith("its final checkpoint did not verify: ")
+
+
+def test_a_trial_newer_than_the_check_is_named(sweep):
+    found = read_artifact(sweep, Sweep)
+    _run(sweep)
+    newer = replace(found.entries[0], trial_id="cc")
+    write_artifact(sweep, replace(found, entries=(newer,)))
+    latency = run_latency(
+        SETTINGS, sweep=sweep, checkpoints=sweep.with_name("checkpoints.json"), out=sweep.with_name("latency.json")
+    )
+    assert latency.skipped == {"cc": "its final checkpoint was not checked: run verify-checkpoints again"}

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from windtunnel.comm.ranks import RankEnv
+from windtunnel.errors import ClusterError, LayoutError
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.parallelism import ParallelismSettings
+from windtunnel.training.mesh import check_layout, choose_backend, choose_device, open_mesh, read_host
+
+CPU = ClusterSettings(kind="local", partition="local")
+
+
+def test_a_rank_alone_joins_no_group(tmp_path):
+    mesh = open_mesh(ParallelismSettings(name="one"), CPU, env=RankEnv(0, 1), rendezvous=tmp_path / "r.json")
+    assert (mesh.world_size, mesh.is_root, mesh.devices) == (1, True, None)
+    assert mesh.device == torch.device("cpu")
+    assert not torch.distributed.is_initialized()
+
+
+def test_ranks_that_do_not_fit_the_layout_are_refused():
+    with pytest.raises(LayoutError, match="'ddp' needs 4 ranks, but 2 were started"):
+        check_layout(ParallelismSettings(name="ddp", data=4), RankEnv(0, 2))
+
+
+def test_a_layout_that_training_cannot_do_is_refused():
+    with pytest.raises(LayoutError, match="asks for tensor=2, pipeline=1"):
+        check_layout(ParallelismSettings(name="tp", tensor=2), RankEnv(0, 2))
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator")
+def test_an_accelerator_that_is_not_there_is_named():
+    with pytest.raises(ClusterError, match="finds no accelerator"):
+        choose_device(CPU.model_copy(update={"gpus_per_rank": 1}), RankEnv(0, 1))
+
+
+def test_ranks_on_the_cpu_talk_over_gloo():
+    assert choose_backend(torch.device("cpu")) == "gloo"
+
+
+def test_a_host_is_named_as_the_scheduler_names_its_node(monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n3")
+    assert read_host() == "n3"
