@@ -39,8 +39,14 @@ $(VENV)/.test: envs/test.txt $(VENV)/.lock
 	@touch $@
 
 NATIVE := src/windtunnel/native/libwindtunnel.so
+$(NATIVE): | build/.folder
+build/.folder:
+	@mkdir -p build && touch $@
+
 $(NATIVE): $(wildcard src/windtunnel/native/csrc/*) CMakeLists.txt pyproject.toml $(VENV)/.lock
 	@echo "building the C++ library"
+	@cmake -S . -B build/native -G Ninja >build/cmake.log && cmake --build build/native >>build/cmake.log || \
+	  { cat build/cmake.log; echo "no C++ compiler? apt-get install g++"; exit 2; }
 	$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 

@@ -35,6 +35,7 @@ PACKAGES = (
 """Packages that can change a trial's loss or speed."""
 
 _NO_EFFECT = {"account", "qos", "time", "probe_nodes", "max_age_days", "cost_per_node_hour", "currency"}
+_SOURCES = {".py", ".cpp", ".h", ".cu"}  # not what is built of them: the same source means the same trial
 _ID_DIGITS = 16
 
 
@@ -55,9 +56,9 @@ def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> s
 
 @cache
 def hash_sources() -> str:
-    """SHA-256 over the Python and compiled sources of PACKAGES, by sorted relative name."""
+    """SHA-256 over the Python and C++ sources of PACKAGES, by sorted relative name."""
     root = Path(__file__).parent
-    paths = [path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in {".py", ".so"}]
+    paths = [path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in _SOURCES]
     return _hash_files(paths, root)
 
 

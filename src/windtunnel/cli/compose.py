@@ -91,8 +91,9 @@ def read_app_run() -> AppRun:
 
 def to_plain_dict(config: Any) -> dict[str, Any]:
     """A Hydra job's configuration, resolved, as plain values."""
-    plain = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
-    return {key: value for key, value in plain.items() if key != "hydra"}
+    # Hydra's own part has values that are never set.
+    own = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    return cast("dict[str, Any]", OmegaConf.to_container(own, resolve=True, throw_on_missing=True))
 
 
 def cut_values(study: StudySettings, overrides: Sequence[str] = ()) -> dict[str, tuple[Any, ...]]:

@@ -104,11 +104,18 @@ def run_jobs(jobs: Sequence[Job], *, folder: Path) -> Sweep:
 
 
 def plan_jobs(jobs: Sequence[Job], inputs: Inputs) -> tuple[PlannedTrial, ...]:
-    """The trial of each job; raises LayoutError for an illegal one."""
+    """The trial of each job, told apart by what varies; raises LayoutError for an illegal one."""
     identity = read_identity(inputs.features)
     root = str(Path.cwd())
+    constant = set.intersection(*(set(job.choices.items()) for job in jobs)) if len(jobs) > 1 else set()
     return tuple(
-        plan_trial(cut_trial(job.settings), choices=job.choices, identity=identity, import_root=root) for job in jobs
+        plan_trial(
+            cut_trial(job.settings),
+            choices=dict(pair for pair in job.choices.items() if pair not in constant),
+            identity=identity,
+            import_root=root,
+        )
+        for job in jobs
     )
 
 

@@ -65,6 +65,8 @@ def check_request(settings: FeatureSettings, raw: ShardManifest, where: Path) ->
             f"features.reference={settings.reference!r} is not in dataset {raw.dataset!r}: expected one of "
             f"{', '.join(known)}"
         )
+    if len(set(settings.windows)) < len(settings.windows):
+        raise SettingsError(f"features.windows={list(settings.windows)}: expected each length once")
     shortest = min(settings.windows)
     if shortest < settings.min_periods:
         raise SettingsError(

@@ -1,9 +1,10 @@
 """The plan stage: a study's trials, those that cannot run with the reason, and what will be submitted."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from windtunnel.artifacts import hash_json, read_artifact, write_artifact
+from windtunnel.artifacts import hash_json, read_artifact, read_document, write_artifact
 from windtunnel.errors import StudyError
 from windtunnel.identity import read_identity
 from windtunnel.planner.prune import find_misfit
@@ -35,11 +36,21 @@ def run_plan(
         if path is not None:
             read_artifact(path, kind)
     facts = read_artifact(topology, Topology) if topology is not None else None
+    limit_days = min((candidate.settings.cluster.max_age_days for candidate in settings.candidates), default=0.0)
+    for path in (topology, collectives, device):
+        if path is not None and (age_days := read_age_days(path)) > limit_days:
+            print(f"warning: {path} is {age_days:.0f} days old (cluster.max_age_days): remove it to measure again")
     plan = make_plan(settings, topology=facts, features=features, import_root=import_root)
     print(render_plan(plan, facts), flush=True)
     if out is not None and not dry_run:
         write_artifact(out, plan, settings_hash=hash_json(settings))
     return plan
+
+
+def read_age_days(path: Path) -> float:
+    """Days since an artifact was made."""
+    created = datetime.fromisoformat(read_document(path)["provenance"]["created"])
+    return (datetime.now(UTC) - created).total_seconds() / 86400
 
 
 def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path, import_root: str) -> Plan:

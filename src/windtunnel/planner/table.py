@@ -21,8 +21,9 @@ def group_by_shape(trials: Sequence[PlannedTrial]) -> dict[Shape, list[PlannedTr
 
 def render_plan(plan: Plan, topology: Topology | None) -> str:
     """A block for each shape, then what was pruned and why."""
-    count, arrays = len(plan.trials), group_by_shape(plan.trials)
-    lines = [f"study {plan.study}: {count} trials in {len(arrays)} shapes, {len(plan.pruned)} pruned"]
+    arrays = group_by_shape(plan.trials)
+    total = f"{_count(len(plan.trials), 'trial')} in {_count(len(arrays), 'shape')}"
+    lines = [f"study {plan.study}: {total}, {len(plan.pruned)} pruned"]
     for shape, trials in arrays.items():
         lines += ["", *_render_shape(shape, trials, topology)]
     if plan.pruned:
@@ -31,14 +32,19 @@ def render_plan(plan: Plan, topology: Topology | None) -> str:
 
 
 def _render_shape(shape: Shape, trials: Sequence[PlannedTrial], topology: Topology | None) -> list[str]:
-    size = f"{shape.nodes} x ({shape.ranks_per_node} ranks x {shape.cpus_per_rank} CPUs, {shape.mem_mib} MiB"
-    gpus = f", {shape.gpus_per_node} GPUs" if shape.gpus_per_node else ""
-    place = f"partition {shape.partition}, {format_time_slurm(shape.time_min)}"
-    lines = [f"  {len(trials)} x {size}{gpus}), {place}"]
+    parts = [f"{_count(shape.nodes, 'node')} x {_count(shape.ranks_per_node, 'rank')}"]
+    parts += [f"x {_count(shape.cpus_per_rank, 'CPU')}, {shape.mem_mib} MiB"]
+    parts += [f"and {_count(shape.gpus_per_node, 'GPU')} a node" if shape.gpus_per_node else "a node"]
+    place = f"partition {shape.partition}, limit {format_time_slurm(shape.time_min)}"
+    lines = [f"  {_count(len(trials), 'trial')} of {' '.join(parts)}, {place}"]
     width = max(len(trial.name) for trial in trials)
     for trial in trials:
         lines.append(f"    {trial.id}  {trial.name:{width}}  {_render_order(trial, topology)}".rstrip())
     return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _render_order(trial: PlannedTrial, topology: Topology | None) -> str:

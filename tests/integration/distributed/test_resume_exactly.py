@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from multiprocessing.process import BaseProcess
@@ -76,3 +77,23 @@ def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_b
     assert {name for name in tensors if name.startswith("optimizer.")}
     for name, tensor in _read_tensors(killed).items():
         assert torch.equal(tensor, tensors[name]), name
+
+
+@pytest.mark.gloo
+def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume(tmp_path, features):
+    # From three ranks on, the order of a sum shows in its last bit.
+    model = {"name": "t", "_target_": "windtunnel.models.transformer.CausalTransformer", "args": {"layers": 6}}
+    trial = tmp_path / "t"
+    write_trial(
+        trial,
+        features,
+        trial_settings(ranks=4, batch_size=13, steps=24, log_every=1, keep_checkpoints=9, model=model),
+    )
+    assert run_ranks(trial, ranks=4) == [0] * 4
+    losses = _read_losses(trial)
+    (trial / "DONE.json").unlink()
+    for later in ("step-00000024", "step-00000021"):
+        shutil.rmtree(trial / "checkpoints" / later)
+    assert run_ranks(trial, ranks=4, attempt=2) == [0] * 4
+    assert _read_outcome(trial).resumed_from_step == 14
+    assert _read_losses(trial) == losses

@@ -151,6 +151,7 @@ def test_quotes_of_several_days_join_in_time_order(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"reference": "dax"}, "features.reference='dax' is not in dataset 'made': expected one of index, vix"),
+        ({"windows": (5, 5)}, r"features.windows=\[5, 5\]: expected each length once"),
         ({"windows": (2, 10)}, "features.windows has 2, expected at least features.min_periods=3"),
     ],
 )

@@ -30,7 +30,9 @@ def features(tmp_path):
 @pytest.fixture
 def plan(features, make_plan_settings):
     def make(topology=None, *, changes=None, out=None, dry_run=False):
-        path = write_artifact(features.with_name("topology.json"), topology) if topology is not None else None
+        path = topology
+        if isinstance(topology, Topology):
+            path = write_artifact(features.with_name("topology.json"), topology)
         settings = make_plan_settings(changes, values={"training.precision": ("fp32", "bf16")})
         facts = {"topology": path, "collectives": None, "device": None, "models": None}
         return run_plan(settings, features=features, **facts, import_root="", out=out, dry_run=dry_run)
@@ -100,3 +102,12 @@ def test_a_round_is_what_has_no_result_yet(plan):
     assert next_round(made, {}) == made.trials
     assert next_round(made, {first.id: entry}) == made.trials[1:]
     assert next_round(made, {trial.id: entry for trial in made.trials}) == ()
+
+
+def test_old_cluster_facts_give_a_warning_and_no_more(plan, features, capsys):
+    path = write_artifact(features.with_name("topology.json"), cluster("leaf0"))
+    text = path.read_text()
+    created = text.split('"created": "')[1][:4]
+    path.write_text(text.replace(f'"created": "{created}', '"created": "2001'))
+    assert plan(topology=path).trials
+    assert f"warning: {path} is" in capsys.readouterr().out

@@ -30,7 +30,8 @@ bool has_set(int32_t set) {
 #ifdef WINDTUNNEL_X86
   if (set == WINDTUNNEL_AVX2) return __builtin_cpu_supports("avx2");
   if (set == WINDTUNNEL_AVX512)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
 #endif
   return false;
 }
@@ -123,7 +124,8 @@ void run_threads(const Moments<T>& job, const Kernel<T>& kernel, int64_t threads
   const int64_t tasks = std::max(group_count(job, kernel.lanes), static_cast<int64_t>(slides.size()));
   const int64_t parts = std::clamp<int64_t>(threads, 1, std::max<int64_t>(tasks, 1));
   std::vector<Scratch> scratch;
-  for (int64_t part = 0; part < parts; ++part) scratch.push_back(allocate_scratch(scratch_doubles(job, kernel.lanes)));
+  for (int64_t part = 0; part < parts; ++part)
+    scratch.push_back(allocate_scratch(scratch_doubles(job, kernel.lanes)));
   std::vector<std::thread> others;
   others.reserve(static_cast<size_t>(parts));
   int64_t started = 1;
@@ -139,18 +141,16 @@ void run_threads(const Moments<T>& job, const Kernel<T>& kernel, int64_t threads
 }
 
 template <typename T>
-int32_t rolling_moments(const T* x, T* out, int64_t rows, int64_t columns, const int64_t* windows, int64_t window_count,
-                        int64_t min_periods, int32_t threads, int32_t set) {
+int32_t rolling_moments(const T* x, T* out, int64_t rows, int64_t columns, const int64_t* windows,
+                        int64_t window_count, int64_t min_periods, int32_t threads, int32_t set) {
   if (set == WINDTUNNEL_BEST) set = find_best_set();
   if (!has_set(set)) return WINDTUNNEL_NO_SUCH_SET;
   if (rows == 0 || columns == 0 || window_count == 0) return 0;
   try {
     const Order order(windows, window_count, rows);
     const int64_t block_rows = choose_block_rows(order.longest_short);
-    const Moments<T> job{x,           out,           rows,
-                         columns,     min_periods,   order.lengths.data(),
-                         order.slots.data(), window_count, order.short_count,
-                         block_rows,  order.longest_short - 1};
+    const Moments<T> job{x, out, rows, columns, min_periods, order.lengths.data(), order.slots.data(), window_count,
+                         order.short_count, block_rows, order.longest_short - 1};
     run_threads(job, choose_kernel<T>(set), threads);
     return 0;
   } catch (const std::bad_alloc&) {

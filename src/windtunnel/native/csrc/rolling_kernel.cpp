@@ -1,10 +1,10 @@
 // The arithmetic of rolling moments, compiled once for each instruction set (WINDTUNNEL_ISA names it).
 //
-// Short windows: a block of one column is a lane, and as many lanes as fit a register advance together. Values are shifted by an
-// anchor taken anew in every block, so that one pair of float64 prefix sums serves all windows. A bound on what
-// those sums may have lost is held against each window's variance and mean; from the first row of a block
-// where it does not hold (after a spike, say), that window slides instead, with compensated sums and a fresh
-// anchor. NaN and infinity never enter a sum. No standard templates here: they would be shared between sets.
+// Short windows: a block of one column is a lane, and as many lanes as fit a register advance together. Values are
+// shifted by an anchor taken anew in every block, so that one pair of float64 prefix sums serves all windows. A bound
+// on what those sums may have lost is held against each window's variance and mean; from the first row of a block
+// where it does not hold (after a spike, say), that window slides instead, with compensated sums and a fresh anchor.
+// NaN and infinity never enter a sum. No standard templates here: they would be shared between sets.
 #include "rolling.h"
 #include "rolling_slide.h"
 
@@ -23,7 +23,7 @@ constexpr int kLanes = 2;
 typedef double Vec __attribute__((vector_size(8 * kLanes)));
 typedef int64_t Mask __attribute__((vector_size(8 * kLanes)));
 
-constexpr int64_t kTileRows = 64;                     // rows whose outputs stay in L1 while windows take turns
+constexpr int64_t kTileRows = 64;  // rows whose outputs stay in L1 while windows take turns
 
 inline Vec splat(double value) { return Vec{} + value; }
 
@@ -199,7 +199,8 @@ void tile_sparse(Group<T>& group, int64_t window, int64_t tile, const Limits& li
     const Mask constant = group.runs[at] >= count;
     const Vec mean = shifted + group.anchor;
     const Mask held = (count >= least) & (group.infinites[at + 1] - group.infinites[before] == 0.0);
-    sound &= ~held | constant | ((deviations >= limits.deviations) & (deviations + mean * mean * count >= limits.scale));
+    const Vec scale = deviations + mean * mean * count;
+    sound &= ~held | constant | ((deviations >= limits.deviations) & (scale >= limits.scale));
     rows -= sound;
     const Vec std = square_root(deviations < 0.0 ? Vec{} : deviations / (count - 1.0));
     const Mask flat = constant | (std == 0.0), several = held & (count > 1.0), valid = value - value == 0.0;
