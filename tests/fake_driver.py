@@ -14,7 +14,7 @@ from windtunnel.settings.base import read_settings
 from windtunnel.settings.study import SweepStageSettings
 
 sys.path.insert(0, str(Path(__file__).parent))
-from fake_trials import SUPERVISOR  # noqa: E402 - beside this script, which runs from anywhere
+from fake_trials import SUPERVISOR
 
 
 def write_study(

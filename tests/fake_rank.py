@@ -11,7 +11,7 @@ from windtunnel.artifacts import read_artifact, to_plain, write_artifact, write_
 from windtunnel.records.trial import StepRecord, TrialConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
-from fake_trials import make_outcome  # noqa: E402 - beside this script, which runs from anywhere
+from fake_trials import make_outcome
 
 
 def main() -> None:
@@ -19,7 +19,10 @@ def main() -> None:
     rank = int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")))
     config = read_artifact(trial_dir / "config.yaml", TrialConfig)
     behaviour = config.trial.settings["fake"]["behaviour"]
-    print(f"rank {rank} pid {os.getpid()} host {os.uname().nodename} threads {os.environ['OMP_NUM_THREADS']}", flush=True)
+    print(
+        f"rank {rank} pid {os.getpid()} host {os.uname().nodename} threads {os.environ['OMP_NUM_THREADS']}",
+        flush=True,
+    )
     fail_early(behaviour, rank=rank, attempt=attempt, attempt_dir=trial_dir / "attempts" / str(attempt))
     saved = trial_dir / "fake_step"
     first = int(saved.read_text()) if saved.exists() else 0

@@ -7,7 +7,7 @@ from windtunnel.attempt.run import run_attempt
 from windtunnel.errors import WindtunnelError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from fake_trials import RANK  # noqa: E402 - beside this script, which runs from anywhere
+from fake_trials import RANK
 
 if __name__ == "__main__":
     try:

@@ -23,8 +23,15 @@ def make_identity() -> Identity:
 
 
 def make_trial(
-    name: str = "tcn", *, behaviour: str = "train", steps: int = 3, ranks: int = 1, cluster: ClusterSettings = LOCAL,
-    nodes: int = 1, step_s: float = 0.0, time_min: int = 5,
+    name: str = "tcn",
+    *,
+    behaviour: str = "train",
+    steps: int = 3,
+    ranks: int = 1,
+    cluster: ClusterSettings = LOCAL,
+    nodes: int = 1,
+    step_s: float = 0.0,
+    time_min: int = 5,
 ) -> PlannedTrial:
     """A trial whose ranks do what `behaviour` says; see `fake_rank.py`."""
     settings = {

@@ -40,7 +40,9 @@ def format_node_hours(hours: float) -> str:
     """Node-hours with as many digits as matter: `0.0042`, `1.25`, `310`."""
     if hours == 0:
         return "0"
-    return f"{hours:.0f}" if hours >= 100 else f"{hours:.3g}" if hours >= 0.001 else f"{hours:.2g}"
+    if hours < 1e-6:
+        return "<0.000001"
+    return f"{hours:.0f}" if hours >= 100 else f"{hours:.3g}" if hours >= 0.001 else f"{hours:.6f}".rstrip("0")
 
 
 def format_money(amount: float, currency: str) -> str:

@@ -27,7 +27,10 @@ def test_negative_use_is_refused():
         price(-1, per_node_hour=1, currency="USD")
 
 
-@pytest.mark.parametrize(("hours", "text"), [(0, "0"), (0.00042, "0.00042"), (1.254, "1.25"), (310.4, "310")])
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [(0, "0"), (0.00042, "0.00042"), (3.6e-6, "0.000004"), (1e-9, "<0.000001"), (1.254, "1.25"), (310.4, "310")],
+)
 def test_node_hours_keep_the_digits_that_matter(hours, text):
     assert format_node_hours(hours) == text
 

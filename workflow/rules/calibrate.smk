@@ -11,7 +11,7 @@ rule calibrate:
         "../../envs/train.yaml"
     threads: measured_threads
     resources:
-        **job,
+        **measured,
         mem_mb=2000,
         runtime=10,
         gpu=on_cluster("gpus_per_rank"),

@@ -9,7 +9,9 @@ from windtunnel.errors import WindtunnelError
 from windtunnel.identity import hash_sources
 
 # The `windtunnel` of this very installation, also where its environment is not activated.
-shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+shell.prefix(
+    f"set -euo pipefail; export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
+)
 
 try:
     studies = open_studies(config, check=workflow.is_main_process)
@@ -42,8 +44,11 @@ def cluster_fact(name):
 
 
 def measured_threads(wildcards):
-    """All of this machine's cores, so that nothing disturbs a measurement; one where jobs have their own nodes."""
-    return workflow.cores or 1
+    """A rank's CPUs in a job; here all that Snakemake may use, so that nothing disturbs a measurement."""
+    return (
+        studies.job_setting(wildcards, "cpus_per_rank")
+        or workflow.resource_settings.cores
+    )
 
 
 # What each job that is no local rule asks of Slurm besides its size.
@@ -53,3 +58,5 @@ job = dict(
     qos=on_cluster("qos"),
     constraint=on_cluster("constraint"),
 )
+# A measurement shares its nodes with nobody.
+measured = dict(**job, slurm_extra="--exclusive")

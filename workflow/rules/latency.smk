@@ -13,7 +13,7 @@ rule latency:
         "../../envs/train.yaml"
     threads: measured_threads
     resources:
-        **job,
+        **measured,
         mem_mb=2000,
         runtime=20,
         gpu=on_cluster("gpus_per_rank"),

@@ -13,7 +13,7 @@ rule topology:
         "../../envs/train.yaml"
     threads: measured_threads
     resources:
-        **job,
+        **measured,
         mem_mb=1000,
         runtime=10,
         nodes=on_cluster("probe_nodes"),

@@ -1,7 +1,10 @@
 """Jobs of a task function that is not ours: pickled by submitit, each run in a process of its own."""
 
+import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +48,11 @@ def run_foreign(
     state = Singleton.get_state()
     calls = [(run_foreign_job, (task, config, state)) for config in configs]
     shape, cluster = _read_places(places)
-    if cluster.kind == "slurm":
-        jobs = _run_on_slurm(calls, shape, cluster, poll_s=float(places["poll_s"]), folder=folder)
-    else:
-        jobs = _run_here(calls, shape, at_once=int(places["jobs_at_once"]), folder=folder)
+    with _import_path_handed_on():
+        if cluster.kind == "slurm":
+            jobs = _run_on_slurm(calls, shape, cluster, poll_s=float(places["poll_s"]), folder=folder)
+        else:
+            jobs = _run_here(calls, shape, at_once=int(places["jobs_at_once"]), folder=folder)
     return [_read_return(job, config) for job, config in zip(jobs, configs, strict=True)]
 
 
@@ -63,6 +67,21 @@ def run_foreign_job(task: ForeignTask, config: DictConfig, state: Any) -> JobRet
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
     )
+
+
+@contextmanager
+def _import_path_handed_on() -> Iterator[None]:
+    # A job unpickles the task function by its module's name, which may lie beside the user's script.
+    own = [entry for entry in sys.path if entry and not entry.startswith((sys.prefix, sys.base_prefix))]
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(own)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _read_places(places: Mapping[str, Any]) -> tuple[Shape, ClusterSettings]:

@@ -1,10 +1,12 @@
 """Each stage's subcommand: read its settings file, call its `run`. Stages never call each other."""
 
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from windtunnel.errors import IncompleteError
+from windtunnel.process import run_command
 from windtunnel.settings.base import read_settings
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.data import DataSettings
@@ -44,6 +46,7 @@ def topology(args: Namespace) -> None:
     """The partition's nodes and switches, and a timed all-reduce."""
     from windtunnel.topology.run import run_topology
 
+    _see_whole_job()
     run_topology(read_settings(ClusterSettings, args.settings), out=args.out, collectives=args.collectives)
 
 
@@ -156,6 +159,14 @@ def _report_partly(settings: SweepStageSettings, args: Namespace) -> None:
         out=args.out.with_name("report.partial.html"),
         metrics=args.out.with_name("metrics.partial.parquet"),
     )
+
+
+def _see_whole_job() -> None:
+    # Snakemake's plugin starts a stage in a step of one task, whose environment names that task's node alone.
+    job = os.environ.get("SLURM_JOB_ID")
+    if job:
+        asked = run_command(["squeue", "--noheader", "--jobs", job, "--format=%N"], timeout_s=60)
+        os.environ["SLURM_JOB_NODELIST"] = asked.stdout.strip()
 
 
 def _let_user_models_in() -> None:

@@ -1,13 +1,14 @@
 """What Slurm knows of a driver's jobs: one squeue for all, sacct only for those that squeue no longer shows."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from windtunnel.errors import CommandError
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase
+from windtunnel.records.trial import Verdict
 from windtunnel.slurm.accounting import AccountedJob, read_accounting
-from windtunnel.slurm.queue import QueuedJob, read_queue
-from windtunnel.slurm.states import sight_of_state
+from windtunnel.slurm.queue import QueuedJob, cancel_jobs, read_queue
+from windtunnel.slurm.states import NEVER_STARTS, sight_of_state
 
 _URGENT_POLL_S = 3.0
 # Records that a job wrote last may reach this host after the news of its end.
@@ -22,12 +23,14 @@ class SlurmWatch:
         self._say = say
         self._sights: dict[str, JobSight] = {}
         self._ended_at: dict[str, float] = {}
+        self._hopeless: dict[str, JobSight] = {}
         self._looked_at = float("-inf")
         self._silent = False
 
     def expect(self, job_ids: Collection[str]) -> None:
         """Jobs just submitted wait, until Slurm says otherwise."""
         self._sights.update(dict.fromkeys(job_ids, JobSight(Phase.QUEUED)))
+        self._ended_at.update(dict.fromkeys(job_ids, float("inf")))
 
     def look(self, job_ids: Collection[str], *, urgent: bool = False) -> dict[str, JobSight]:
         """The sight of each job; an end counts once it has settled, a job that nobody knows is UNSURE."""
@@ -49,8 +52,18 @@ class SlurmWatch:
         self._silent = False
         missing = [job_id for job_id in known if job_id not in queue]
         accounted = read_accounting(missing) or {}
+        self._give_up(queue)
         for job_id in job_ids:
-            self._sights[job_id] = _sight(job_id, queue.get(job_id), accounted.get(job_id))
+            told = _sight(job_id, queue.get(job_id), accounted.get(job_id))
+            self._sights[job_id] = self._hopeless.get(job_id, told)
+
+    def _give_up(self, queue: Mapping[str, QueuedJob]) -> None:
+        hopeless = {job.job_id: job.reason for job in queue.values() if _is_hopeless(job)}
+        for job_id, reason in hopeless.items():
+            told = f"Slurm can never start job {job_id} as it was asked for ({reason}): it was cancelled"
+            self._hopeless[job_id] = JobSight(Phase.ENDED, Verdict.CANCELLED, told)
+        if hopeless:
+            cancel_jobs(hopeless)
 
     def _wait_for_slurm(self, job_ids: Collection[str], error: CommandError) -> None:
         if not self._silent:
@@ -62,10 +75,17 @@ class SlurmWatch:
     def _settle(self, job_id: str) -> JobSight:
         sight = self._sights.get(job_id, UNSEEN)
         if sight.phase != Phase.ENDED:
-            self._ended_at.pop(job_id, None)
+            self._ended_at[job_id] = float("inf")
             return sight
-        ended_at = self._ended_at.setdefault(job_id, time.monotonic())
+        # A job that had ended before this watch first saw it has nothing on the way any more.
+        ended_at = self._ended_at.get(job_id, float("-inf"))
+        if ended_at == float("inf"):
+            ended_at = self._ended_at[job_id] = time.monotonic()
         return sight if time.monotonic() - ended_at >= _SETTLE_S else JobSight(Phase.RUNNING)
+
+
+def _is_hopeless(job: QueuedJob) -> bool:
+    return job.state == "PENDING" and job.reason in NEVER_STARTS
 
 
 def _sight(job_id: str, queued: QueuedJob | None, accounted: AccountedJob | None) -> JobSight:

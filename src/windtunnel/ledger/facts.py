@@ -68,7 +68,8 @@ def _read_end(path: Path) -> AttemptEnd | None:
 def _read_life(folder: TrialFolder, attempts: list[int]) -> float:
     records = [folder.path / LEDGER, folder.metrics, *folder.lease.glob("[0-9]*")]
     if attempts:
-        records += folder.attempt(attempts[-1]).iterdir()
+        newest = folder.attempt(attempts[-1])
+        records += [newest, *newest.iterdir()]
     return max((_read_mtime(path) for path in records), default=0.0)
 
 

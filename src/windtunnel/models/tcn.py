@@ -4,6 +4,7 @@ After Bai, Kolter and Koltun, "An Empirical Evaluation of Generic Convolutional 
 for Sequence Modeling", 2018, with pre-activation layer norms in place of weight norm.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -11,15 +12,23 @@ from windtunnel.errors import SettingsError
 
 
 class CausalConv(nn.Module):
-    """A convolution over time in which row t sees rows t, t - dilation, ... alone."""
+    """A convolution over time in which row t sees rows t, t - dilation, ... alone.
 
-    def __init__(self, channels_in: int, channels_out: int, *, kernel: int, dilation: int) -> None:
+    It is one matrix product over the rows that each output sees, side by side. On processors that is faster than
+    `nn.Conv1d` for narrow channels, and twice as fast in bf16, which dilated convolutions there have no kernel for.
+    """
+
+    def __init__(self, channels: int, *, kernel: int, dilation: int) -> None:
         super().__init__()
-        self.reach = (kernel - 1) * dilation
-        self.conv = nn.Conv1d(channels_in, channels_out, kernel, dilation=dilation)
+        self.kernel = kernel
+        self.dilation = dilation
+        self.taps = nn.Linear(kernel * channels, channels)
 
-    def forward(self, x_bct: Tensor) -> Tensor:
-        output: Tensor = self.conv(F.pad(x_bct, (self.reach, 0)))
+    def forward(self, x_btc: Tensor) -> Tensor:
+        rows = x_btc.shape[1]
+        padded = F.pad(x_btc, (0, 0, (self.kernel - 1) * self.dilation, 0))
+        seen = torch.cat([padded[:, tap * self.dilation :][:, :rows] for tap in range(self.kernel)], dim=2)
+        output: Tensor = self.taps(seen)
         return output
 
 
@@ -28,16 +37,15 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int, *, kernel: int, dilation: int, dropout: float) -> None:
         super().__init__()
-        self.first = CausalConv(channels, channels, kernel=kernel, dilation=dilation)
-        self.second = CausalConv(channels, channels, kernel=kernel, dilation=dilation)
+        # Each row is normalised by itself: a norm over time would show a row its future.
         self.norm = nn.LayerNorm(channels)
+        self.first = CausalConv(channels, kernel=kernel, dilation=dilation)
+        self.second = CausalConv(channels, kernel=kernel, dilation=dilation)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x_bct: Tensor) -> Tensor:
-        # Each row is normalised by itself: a norm over time would show a row its future.
-        hidden = self.norm(x_bct.transpose(1, 2)).transpose(1, 2)
-        hidden = self.dropout(F.gelu(self.first(hidden)))
-        output: Tensor = x_bct + self.dropout(F.gelu(self.second(hidden)))
+    def forward(self, x_btc: Tensor) -> Tensor:
+        hidden = self.dropout(F.gelu(self.first(self.norm(x_btc))))
+        output: Tensor = x_btc + self.dropout(F.gelu(self.second(hidden)))
         return output
 
 
@@ -74,8 +82,8 @@ class TCN(nn.Module):
         self.head = nn.Linear(channels, n_outputs)
 
     def forward(self, x_btc: Tensor) -> Tensor:
-        hidden_bct = self.blocks(self.embed(x_btc).transpose(1, 2))
-        output: Tensor = self.head(self.norm(hidden_bct[:, :, -1]))
+        hidden_btc = self.blocks(self.embed(x_btc))
+        output: Tensor = self.head(self.norm(hidden_btc[:, -1]))
         return output
 
 

@@ -52,7 +52,13 @@ def draw_throughput(rows: Sequence[Row]) -> Figure | None:
         "orientation": "h",
         "y": [html.escape(row.label) for row, _ in known],
         "x": [outcome.samples_per_s for _, outcome in known],
-        "error_x": {"type": "data", "symmetric": False, "array": [0.0] * len(drops), "arrayminus": drops},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [0.0] * len(drops),
+            "arrayminus": drops,
+            "color": PALETTE[1],
+        },
         "marker": {"color": PALETTE[0]},
         "hovertemplate": "%{y}: %{x:,.0f} samples/s<extra></extra>",
     }

@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from windtunnel.cost import format_money, format_node_hours
-from windtunnel.records.trial import Verdict
+from windtunnel.records.trial import FINAL, Verdict
 from windtunnel.report import facts, measurements, tables
 from windtunnel.report.collect import Collected, Missing
 from windtunnel.report.compare import Ranking
 from windtunnel.report.figures import Figure
 from windtunnel.report.markup import Html, join, tag
-from windtunnel.report.rows import WAITING
 from windtunnel.report.wording import (
     CRITERION_NAMES,
     describe_against_base_rate,
@@ -85,9 +84,11 @@ def _group_missing(missing: Sequence[Missing]) -> list[str]:
 
 def _cautions(ranking: Ranking) -> list[str]:
     cautions = []
-    waiting = sum(row.verdict == WAITING for row in ranking.rows)
-    if waiting:
-        cautions.append(f"{waiting} of {len(ranking.rows)} trials have no verdict yet: the ranking may still change")
+    open_trials = sum(row.verdict not in FINAL for row in ranking.rows)
+    if open_trials:
+        cautions.append(
+            f"{open_trials} of {len(ranking.rows)} trials have no final verdict yet: the ranking may still change"
+        )
     if ranking.recommendation:
         for row in ranking.recommendation.chosen.rows:
             if row.check is not None and not row.check.verified:

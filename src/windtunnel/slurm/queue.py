@@ -39,6 +39,11 @@ def read_queue_by_name(name: str) -> dict[str, QueuedJob]:
     return _run_squeue([f"--name={name}"])
 
 
+def cancel_jobs(job_ids: Iterable[str]) -> None:
+    """scancel; jobs that are gone already are no error."""
+    run_command(["scancel", *job_ids], timeout_s=_TIMEOUT_S, check=False)
+
+
 def parse_queue(text: str) -> dict[str, QueuedJob]:
     """Jobs of `squeue --array --noheader` in our format, by id."""
     jobs = {}

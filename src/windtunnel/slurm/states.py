@@ -24,6 +24,30 @@ _VERDICTS: dict[str, Verdict | None] = {
     "RECONFIG_FAIL": Verdict.NODE_FAIL,
 }
 
+NEVER_STARTS = frozenset(
+    {
+        "AccountNotAllowed",
+        "AssocMaxCpuPerJobLimit",
+        "AssocMaxMemPerJob",
+        "AssocMaxNodePerJobLimit",
+        "AssocMaxWallDurationPerJobLimit",
+        "BadConstraints",
+        "DependencyNeverSatisfied",
+        "InvalidAccount",
+        "InvalidQOS",
+        "MaxMemPerLimit",
+        "PartitionConfig",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSMaxCpuPerJobLimit",
+        "QOSMaxMemoryPerJob",
+        "QOSMaxNodePerJobLimit",
+        "QOSMaxWallDurationPerJobLimit",
+        "QOSNotAllowed",
+    }
+)
+"""Reasons for which a job would wait for ever, where a site lets sbatch accept such jobs (EnforcePartLimits=NO)."""
+
 
 def read_state_name(text: str) -> str:
     """The bare state of sacct's `CANCELLED by 1000` or of a state with a trailing `+`."""

@@ -17,8 +17,6 @@ class TestWindtunnelLauncher(LauncherTestSuite):
     pass
 
 
-@pytest.mark.parametrize(
-    ("task_launcher_cfg", "extra_flags"), [({}, ["-m", "hydra/launcher=windtunnel"])]
-)
+@pytest.mark.parametrize(("task_launcher_cfg", "extra_flags"), [({}, ["-m", "hydra/launcher=windtunnel"])])
 class TestWindtunnelLauncherIntegration(IntegrationTestSuite):
     pass

@@ -5,10 +5,10 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from fake_driver import write_study
-from fake_trials import make_trial
 from virtual_cluster import Testbed, wait_for
 
+from fake_driver import write_study
+from fake_trials import make_trial
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, trial_folder
 from windtunnel.ledger.log import read_events
@@ -104,20 +104,26 @@ def test_a_requeued_job_goes_on_from_its_checkpoint(testbed: Testbed, tmp_path: 
     assert read_artifact(folder.end(2), AttemptEnd).verdict == Verdict.COMPLETED
 
 
-def test_a_request_that_slurm_refuses_names_its_words_and_costs_no_other(testbed: Testbed, tmp_path: Path) -> None:
-    trials = [on_slurm("a"), on_slurm("b", ranks=64, nodes=64)]
+def test_requests_that_slurm_cannot_serve_end_with_its_words_and_cost_no_other(
+    testbed: Testbed, tmp_path: Path
+) -> None:
+    unknown = CLUSTER.model_copy(update={"partition": "nowhere"})
+    trials = [
+        on_slurm("a"),
+        on_slurm("b", ranks=64, nodes=64),  # accepted by sbatch, to wait for ever
+        make_trial("c", cluster=unknown),
+    ]
     entries = sweep_there(testbed, tmp_path, trials, code=1)
-    assert [entry.verdict for entry in entries] == [Verdict.COMPLETED, Verdict.CANCELLED]
-    assert "sbatch refused it" in entries[1].evidence
+    assert [entry.verdict for entry in entries] == [Verdict.COMPLETED, Verdict.CANCELLED, Verdict.CANCELLED]
+    assert "can never start" in entries[1].evidence
+    assert "Invalid partition" in entries[2].evidence
 
 
 def on_slurm(name: str, **details: object) -> PlannedTrial:
     return make_trial(name, cluster=CLUSTER, **details)  # type: ignore[arg-type]
 
 
-def sweep_there(
-    testbed: Testbed, root: Path, trials: list[PlannedTrial], *, code: int = 0
-) -> tuple[SweepEntry, ...]:
+def sweep_there(testbed: Testbed, root: Path, trials: list[PlannedTrial], *, code: int = 0) -> tuple[SweepEntry, ...]:
     write_study(root, trials, SETTINGS)
     ended = testbed.run(*DRIVER, str(root), timeout_s=300, check=False)
     assert ended.code == code, ended.stdout + ended.stderr
@@ -133,5 +139,3 @@ def start_driver(testbed: Testbed, root: Path) -> "subprocess.Popen[bytes]":
 def job_of(folder: TrialFolder) -> str:
     submitted = [event for event in read_events(folder.path) if event.kind == "submitted"]
     return str(submitted[-1].details["job_id"])
-
-

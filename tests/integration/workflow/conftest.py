@@ -11,6 +11,7 @@ import pytest
 STAND_IN = """
 windtunnel() {
   local stage=$1
+  if [ "$stage" = "${FAILING_STAGE:-}" ]; then echo "no $stage today" >&2; return 1; fi
   while [ $# -gt 0 ]; do
     case "$stage $1" in
       *" --out" | "topology --collectives" | "report --metrics")
@@ -32,9 +33,9 @@ def workdir(tmp_path, project_dir):
 def snakemake(workdir, project_dir):
     """Run snakemake in `workdir` and return it finished."""
 
-    def run(*words, snakefile=project_dir / "workflow/Snakefile", stand_in=False):
+    def run(*words, snakefile=project_dir / "workflow/Snakefile", stand_in=False, failing=""):
         argv = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--cores", "2", *words]
-        env = dict(os.environ)
+        env = {**os.environ, "FAILING_STAGE": failing}
         if stand_in:
             (workdir / "stand_in.sh").write_text(STAND_IN)
             env["BASH_ENV"] = str(workdir / "stand_in.sh")

@@ -31,6 +31,17 @@ def test_a_stage_is_rerun_when_a_value_that_it_uses_changed_and_only_then(workdi
     assert rerun == {"settings", "plan", "sweep", "verify_checkpoints", "latency", "report"}
 
 
+def test_a_failed_sweep_shows_its_log_and_is_never_taken_for_done(workdir, snakemake, project_dir):
+    profile = ("--profile", str(project_dir / "cluster_profiles/local"))
+    finished = snakemake(*profile, stand_in=True, failing="sweep")
+    text = finished.stdout + finished.stderr
+    assert finished.returncode == 1
+    assert "no sweep today" in text
+    assert "Error in rule sweep" in text
+    assert (workdir / "results/quickstart/plan.json").is_file()
+    assert not (workdir / "results/quickstart/sweep.json").exists()
+
+
 def test_the_workflow_passes_snakemakes_own_lint(snakemake):
     assert "good condition" in output(snakemake("--lint"))
 
@@ -47,5 +58,5 @@ def test_every_rule_logs_and_every_job_asks_for_resources(project_dir):
         for rule in rules:
             assert "\n    log:" in rule, path
             assert "\n    shell:" in rule, path
-            assert "localrule: True" in rule or "**job," in rule, path
+            assert "localrule: True" in rule or "**job," in rule or "**measured," in rule, path
     assert len((project_dir / "workflow/rules/common.smk").read_text().splitlines()) < 60

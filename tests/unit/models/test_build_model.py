@@ -1,9 +1,11 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from windtunnel.errors import SettingsError
 from windtunnel.models.build import build_model
+from windtunnel.models.tcn import CausalConv
 from windtunnel.settings.model import ModelSettings
 
 TARGETS = ["windtunnel.models.tcn.TCN", "windtunnel.models.transformer.CausalTransformer"]
@@ -37,7 +39,7 @@ def test_hidden_rows_do_not_see_later_rows(target):
     model(x_btc)
     model(changed)
     handle.remove()
-    first, second = (h if h.shape[1] == 12 else h.transpose(1, 2) for h in hidden)
+    first, second = hidden
     assert torch.equal(first[:, :8], second[:, :8])
     assert not torch.equal(first[:, 8:], second[:, 8:])
 
@@ -86,3 +88,12 @@ class OwnModel(nn.Linear):
 
 def test_a_users_class_gets_its_arguments():
     assert _build(f"{__name__}.OwnModel", bias=False).bias is None
+
+
+def test_a_causal_convolution_is_torchs_own_padded_on_the_left():
+    conv = CausalConv(4, kernel=3, dilation=2)
+    weight_oik = conv.taps.weight.view(4, 3, 4).transpose(1, 2)
+    x_btc = torch.randn(2, 9, 4)
+    padded_bct = F.pad(x_btc.transpose(1, 2), (4, 0))
+    expected = F.conv1d(padded_bct, weight_oik, conv.taps.bias, dilation=2).transpose(1, 2)
+    assert torch.allclose(conv(x_btc), expected, atol=1e-6)

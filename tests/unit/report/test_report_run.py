@@ -156,8 +156,13 @@ def test_a_partial_sweep_is_read_in_place_of_the_finished_one(tmp_path):
     write_artifact(study["sweep"].with_name("sweep.partial.json"), make_sweep(FAKES[:1], tmp_path / "trials"))
     text = report(study).text
     assert "Choose tcn ddp1: " in text
-    assert "1 of 2 trials have no verdict yet: the ranking may still change" in text
+    assert "1 of 2 trials have no final verdict yet: the ranking may still change" in text
     assert "not yet" in text
+
+
+def test_an_interrupted_trial_counts_as_open(tmp_path):
+    study = write_study(tmp_path, (FAKES[1], Fake("stopped", verdict=Verdict.CANCELLED), FAKES[2]))
+    assert "1 of 3 trials have no final verdict yet" in report(study).text
 
 
 def test_no_completed_trial_gives_a_page_without_a_recommendation(tmp_path):

@@ -3,20 +3,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fake_trials import LOCAL, SUPERVISOR, make_identity, make_trial
 
-from windtunnel.artifacts import read_artifact, write_artifact
+import fake_driver
+from fake_driver import run_study, write_study
+from fake_trials import LOCAL, make_identity, make_trial
+from windtunnel.artifacts import read_artifact
 from windtunnel.errors import BusyError, IncompleteError, StudyError
-from windtunnel.identity import read_identity
-from windtunnel.launch.run import PARTIAL, run_sweep
+from windtunnel.launch.run import PARTIAL
 from windtunnel.ledger.layout import read_attempt_numbers, trial_folder
 from windtunnel.ledger.lease import read_live_holder, take_lease
-from windtunnel.records.data import Column, ShardManifest
-from windtunnel.records.plan import Identity, Plan, PlannedTrial
+from windtunnel.ledger.log import read_events
+from windtunnel.records.plan import Identity, PlannedTrial
 from windtunnel.records.trial import Sweep, Verdict
 from windtunnel.settings.study import SweepStageSettings
 from windtunnel.settings.sweep import SweepSettings
@@ -75,7 +77,7 @@ def test_at_most_local_trials_run_at_once(tmp_path: Path) -> None:
     trials = [make_trial(name, step_s=0.2) for name in "abc"]
     sweep_here(tmp_path, trials)
     spans = sorted(_span(tmp_path, trial) for trial in trials)
-    assert all(earlier[1] <= later[0] for earlier, later in zip(spans, spans[1:], strict=False))
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
 
 
 def test_a_second_driver_of_the_study_is_refused_by_name(tmp_path: Path) -> None:
@@ -143,45 +145,16 @@ def test_a_stopped_driver_stops_its_local_trials(tmp_path: Path) -> None:
 def sweep_here(
     root: Path, trials: Sequence[PlannedTrial], *, sweep: SweepSettings = FAST, identity: Identity | None = None
 ) -> Sweep:
-    features = write_features(root)
-    plan = Plan("made_up", identity or read_identity(features), tuple(trials), ())
-    write_artifact(root / "study" / "plan.json", plan)
-    return run_sweep(
-        SweepStageSettings(study="made_up", cluster=LOCAL, sweep=sweep),
-        plan=root / "study" / "plan.json",
-        features=features,
-        topology=None,
-        store=root,
-        import_root="",
-        out=root / "study" / "sweep.json",
-        supervisor=SUPERVISOR,
-    )
-
-
-def write_features(root: Path) -> Path:
-    columns = (Column("time_ns", "int64"), Column("price", "float64"), Column("x", "float32"))
-    return write_artifact(root / "MANIFEST.json", ShardManifest("features", "made_up", "daily", columns, (), (), ""))
+    settings = SweepStageSettings(study="made_up", cluster=LOCAL, sweep=sweep)
+    write_study(root, list(trials), settings, identity=identity)
+    return run_study(root)
 
 
 def start_driver(root: Path, trials: Sequence[PlannedTrial]) -> "subprocess.Popen[bytes]":
-    """The same sweep in a process of its own, with the plan written here."""
-    features = write_features(root)
-    plan = Plan("made_up", read_identity(features), tuple(trials), ())
-    write_artifact(root / "study" / "plan.json", plan)
-    here = Path(__file__)
-    code = (
-        f"import sys; sys.path[:0] = [{str(here.parent)!r}, {str(here.parents[2])!r}]\n"
-        "from pathlib import Path\n"
-        "from windtunnel.artifacts import read_artifact\n"
-        "from windtunnel.errors import WindtunnelError\n"
-        "from windtunnel.records.plan import Plan\n"
-        "from test_sweep_local import sweep_here\n"
-        f"root = Path({str(root)!r})\n"
-        "trials = read_artifact(root / 'study' / 'plan.json', Plan).trials\n"
-        "try: sweep_here(root, trials)\n"
-        "except WindtunnelError as error: sys.exit(str(error))\n"
-    )
-    return subprocess.Popen([sys.executable, "-c", code])
+    """The same sweep in a process of its own."""
+    settings = SweepStageSettings(study="made_up", cluster=LOCAL, sweep=FAST)
+    write_study(root, list(trials), settings)
+    return subprocess.Popen([sys.executable, fake_driver.__file__, str(root)])
 
 
 def kill_tree(pid: int) -> None:
@@ -197,8 +170,7 @@ def kill_tree(pid: int) -> None:
             pass
 
 
-def wait_until(fact: "object", timeout_s: float = 60.0) -> None:
-    assert callable(fact)
+def wait_until(fact: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not fact():
         assert time.monotonic() < deadline, "waited too long"
@@ -206,7 +178,5 @@ def wait_until(fact: "object", timeout_s: float = 60.0) -> None:
 
 
 def _span(root: Path, trial: PlannedTrial) -> tuple[float, float]:
-    from windtunnel.ledger.log import read_events
-
     at = {event.kind: event.at for event in read_events(trial_folder(root, trial.id).path)}
     return at["started"], at["ended"]

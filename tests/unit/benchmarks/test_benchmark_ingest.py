@@ -1,0 +1,19 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.shared
+def test_a_quick_ingest_benchmark_ends_with_a_line_of_its_figure():
+    command = [sys.executable, "-m", "benchmarks", "ingest"]
+    ended = subprocess.run(command, cwd=ROOT, env={**os.environ, "QUICK": "1"}, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout.splitlines()[-1])
+    assert said["benchmark"] == "ingest"
+    assert said["figures"].keys() == said["cases"].keys() == {"unzip_parse_ratio"}

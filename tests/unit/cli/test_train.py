@@ -1,0 +1,50 @@
+import pytest
+
+from windtunnel.artifacts import write_artifact
+from windtunnel.cli.compose import compose_study
+from windtunnel.cli.train import Inputs, Job, check_shared, default_study, plan_jobs, read_job
+from windtunnel.errors import LayoutError, StudyError
+from windtunnel.records.data import Column, ShardManifest
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    manifest = ShardManifest("features", "d", "daily", (Column("time_ns", "int64"),), (), (), "")
+    return Inputs(write_artifact(tmp_path / "MANIFEST.json", manifest), None, tmp_path)
+
+
+def job(project, *overrides):
+    choices = dict(override.split("=") for override in overrides)
+    return Job(compose_study("small", overrides, project=project), choices)
+
+
+def test_a_job_is_told_apart_by_its_overrides_less_the_studys_name(small_project):
+    settings = compose_study("small", project=small_project)
+    read = read_job(settings.model_dump(mode="json"), "small", ["study=small", "+debug=fast", "model=tcn"])
+    assert read.choices == {"debug": "fast", "model": "tcn"}
+    assert read.settings == settings
+
+
+def test_trials_are_named_by_what_varies_among_the_jobs(small_project, inputs):
+    common = "training.steps=5"
+    jobs = [job(small_project, common, f"training.learning_rate={rate}") for rate in ("0.1", "0.2")]
+    names = [trial.name for trial in plan_jobs(jobs, inputs)]
+    assert names == ["tcn single fp32 learning_rate=0.1", "tcn single fp32 learning_rate=0.2"]
+
+
+def test_an_illegal_job_is_refused_before_any_is_submitted(small_project, inputs):
+    with pytest.raises(LayoutError, match="does not divide over 3"):
+        plan_jobs([job(small_project), job(small_project, "parallelism.data=3")], inputs)
+
+
+def test_a_multirun_cannot_vary_what_its_trials_share(small_project):
+    jobs = [job(small_project), job(small_project, "features.min_periods=3")]
+    with pytest.raises(StudyError, match=r"cannot vary features.\*: .* start one for each"):
+        check_shared([each.settings for each in jobs])
+
+
+def test_the_study_is_the_projects_first_or_quickstart(tmp_path):
+    assert default_study(tmp_path) == "quickstart"
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/workflow.yaml").write_text("studies: [mine, other]\n")
+    assert default_study(tmp_path) == "mine"

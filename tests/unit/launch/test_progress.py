@@ -1,0 +1,53 @@
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from windtunnel.launch.progress import Progress, parse_step
+from windtunnel.records.trial import StepRecord
+
+
+def line(step: int) -> str:
+    return json.dumps(asdict(StepRecord(step, 1, 0.6931, 1e-3, 4210.4, 0.01, 1.0))) + "\n"
+
+
+def test_news_is_the_newest_step_once(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    progress = Progress(metrics, 200)
+    assert progress.news() == ""
+    metrics.write_text(line(10) + line(120))
+    assert progress.news() == "step 120/200 loss 0.6931 4,210 samples/s"
+    assert progress.news() == ""
+
+
+def test_news_comes_not_more_than_every_two_seconds(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text(line(10))
+    progress = Progress(metrics, 200)
+    assert progress.news()
+    with metrics.open("a") as file:
+        file.write(line(20))
+    assert progress.news() == ""
+    progress._said_at -= 2
+    assert progress.news().startswith("step 20/200")
+
+
+def test_what_was_there_before_is_no_news(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text(line(10))
+    progress = Progress(metrics, 200)
+    progress.skip_past()
+    assert progress.news() == ""
+
+
+def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text(line(10)[:20])
+    progress = Progress(metrics, 200)
+    assert progress.news() == ""
+    metrics.write_text(line(10))
+    assert progress.news().startswith("step 10/200")
+
+
+def test_a_line_that_is_no_record_is_passed_over() -> None:
+    assert parse_step(b'{"step": 1}') is None
+    assert parse_step(b"\xff") is None

@@ -1,0 +1,97 @@
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from windtunnel.errors import BusyError
+from windtunnel.ledger.lease import Holder, read_live_holder, read_process_start, take_lease
+
+HERE = socket.gethostname()
+
+
+def test_a_live_holder_is_refused_by_name_until_it_lets_go(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path, "study quickstart")
+    with pytest.raises(BusyError, match=rf"study quickstart is driven by pid {os.getpid()} on host {HERE} since 20"):
+        take_lease(tmp_path, "study quickstart")
+    lease.release()
+    take_lease(tmp_path, "study quickstart").release()
+
+
+def test_a_dead_holder_of_this_host_is_succeeded_at_once(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    _hold(tmp_path / "1", Holder(HERE, child.pid, "boot:1", time.time()))
+    take_lease(tmp_path, "it")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["2"]
+
+
+def test_a_pid_that_another_process_has_now_is_no_holder(tmp_path: Path) -> None:
+    _hold(tmp_path / "1", Holder(HERE, os.getpid(), "boot:another start", time.time()))
+    assert read_live_holder(tmp_path) is None
+    take_lease(tmp_path, "it")
+
+
+def test_a_holder_of_another_host_lives_as_long_as_its_heartbeat(tmp_path: Path) -> None:
+    _hold(tmp_path / "1", Holder("elsewhere", 1, "boot:1", time.time()))
+    with pytest.raises(BusyError, match="pid 1 on host elsewhere"):
+        take_lease(tmp_path, "it", stale_after_s=60)
+    os.utime(tmp_path / "1", (time.time() - 61, time.time() - 61))
+    take_lease(tmp_path, "it", stale_after_s=60)
+
+
+def test_a_holder_that_was_succeeded_learns_it_at_its_next_beat(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path, "it")
+    _hold(tmp_path / "2", Holder("elsewhere", 1, "boot:1", time.time()))
+    lease._beaten -= 60
+    with pytest.raises(BusyError, match="taken over"):
+        lease.beat()
+    lease.release()
+    assert read_live_holder(tmp_path) == Holder("elsewhere", 1, "boot:1", pytest.approx(time.time(), abs=60))
+
+
+def test_a_beat_renews_the_heartbeat(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path, "it")
+    os.utime(tmp_path / "1", (1, 1))
+    lease._beaten -= 60
+    lease.beat()
+    assert (tmp_path / "1").stat().st_mtime > 1
+
+
+def test_of_many_that_find_the_same_dead_holder_one_succeeds_it(tmp_path: Path) -> None:
+    _hold(tmp_path / "1", Holder("elsewhere", 1, "boot:1", 0.0))
+    os.utime(tmp_path / "1", (1, 1))
+    won: list[object] = []
+    barrier = threading.Barrier(8)
+
+    def contend() -> None:
+        barrier.wait()
+        try:
+            won.append(take_lease(tmp_path, "it"))
+        except BusyError:
+            pass
+
+    contenders = [threading.Thread(target=contend) for _ in range(8)]
+    for contender in contenders:
+        contender.start()
+    for contender in contenders:
+        contender.join()
+    assert len(won) == 1
+
+
+def test_an_ended_process_has_no_start() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    deadline = time.monotonic() + 10
+    while read_process_start(child.pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert read_process_start(child.pid) is None  # a zombie, until it is waited for
+    child.wait()
+
+
+def _hold(path: Path, holder: Holder) -> None:
+    path.write_text(json.dumps(vars(holder)))
