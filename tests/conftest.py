@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Before torch loads: with more threads than cores, small models take ten times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 

@@ -55,10 +55,12 @@ def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> s
 
 
 @cache
-def hash_sources() -> str:
-    """SHA-256 over the Python and C++ sources of PACKAGES, by sorted relative name."""
+def hash_sources(*packages: str) -> str:
+    """SHA-256 over the Python and C++ sources of `packages` (PACKAGES without any), by sorted relative name."""
     root = Path(__file__).parent
-    paths = [path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in _SOURCES]
+    paths = [
+        path for package in packages or PACKAGES for path in (root / package).rglob("*") if path.suffix in _SOURCES
+    ]
     return _hash_files(paths, root)
 
 

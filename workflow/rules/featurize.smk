@@ -15,6 +15,8 @@ rule featurize:
         **job,
         mem_mb=2000,
         runtime=30,
+    params:
+        sources=hash_sources("featurize", "kernels", "native", "shards"),
     shell:
         "windtunnel featurize --settings {input.settings} --shards {input.shards}"
         " --out {output.manifest} > {log} 2>&1"

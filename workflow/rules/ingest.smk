@@ -17,6 +17,8 @@ rule ingest:
         **job,
         mem_mb=2000,
         runtime=30,
+    params:
+        sources=hash_sources("ingest", "shards"),
     shell:
         "windtunnel ingest --settings {input.settings} --out {output.manifest}"
         " --ranks {threads} > {log} 2>&1"

@@ -10,8 +10,18 @@ rule report:
         collectives=cluster_fact("collectives"),
         device=cluster_fact("device"),
     output:
-        page="<results>/{study}/report.html",
-        metrics="<results>/{study}/metrics.parquet",
+        page=report(
+            "<results>/{study}/report.html",
+            caption="../report/study.rst",
+            category="Studies",
+            labels={"study": "{study}", "what": "report"},
+        ),
+        metrics=report(
+            "<results>/{study}/metrics.parquet",
+            caption="../report/metrics.rst",
+            category="Studies",
+            labels={"study": "{study}", "what": "numbers"},
+        ),
     log:
         "<logs>/{study}/report.log",
     localrule: True

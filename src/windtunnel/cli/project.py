@@ -21,14 +21,14 @@ def project_root() -> Path:
     """The folder with our `conf`, `workflow` and `cluster_profiles`: the checkout, or the installed wheel's copy."""
     package = Path(windtunnel.__file__).resolve().parent
     for root in (package / "project", package.parents[1]):
-        if (root / "workflow" / "Snakefile").is_file() and (root / "conf" / "config.yaml").is_file():
+        if (root / "Snakefile").is_file() and (root / "conf" / "config.yaml").is_file():
             return root
     raise InputFileError(f"{package} has no workflow and conf beside it: install windtunnel's wheel again")
 
 
 def snakefile() -> Path:
     """The workflow, for a user's `module windtunnel`."""
-    return project_root() / "workflow" / "Snakefile"
+    return project_root() / "Snakefile"
 
 
 def conf_dirs(project: Path) -> tuple[Path, ...]:

@@ -1,16 +1,21 @@
 """One trial's course through a sweep: what is known of it, and the lines printed about it."""
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from windtunnel.launch.context import SweepContext, count_steps
 from windtunnel.launch.progress import Progress
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
-from windtunnel.ledger.reconcile import Standing, count_node_seconds
+from windtunnel.ledger.log import LEDGER
+from windtunnel.ledger.reconcile import JobSight, Phase, Standing, count_node_seconds
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import FINAL, SweepEntry, Verdict
 from windtunnel.units import format_seconds
 
+_REREAD_S = 2.0
+_REREAD_QUEUED_S = 30.0
 RETRIED = frozenset({Verdict.LOST, Verdict.NODE_FAIL, Verdict.PREEMPTED, Verdict.TIMEOUT})
 """Verdicts that are no fault of the trial's, nor someone's wish: the next attempt goes on from the checkpoint."""
 
@@ -32,10 +37,32 @@ class Course:
     seen_at: float = 0.0
     """When its job was last seen alive, in seconds since 1970."""
     entry: SweepEntry | None = None
+    _seen: object = None
+    _read_at: float = float("-inf")
+
+    def is_quiet(self, sight: JobSight) -> bool:
+        """Whether a full look can wait: no new event, the job as before, and the last look not long ago.
+
+        A thousand waiting trials are then a thousand `stat`s a second for the file system, not ten thousand reads.
+        """
+        seen = (_signature(self.folder.path / LEDGER), sight)
+        interval_s = _REREAD_QUEUED_S if sight.phase == Phase.QUEUED else _REREAD_S
+        if seen == self._seen and time.monotonic() - self._read_at < interval_s:
+            return True
+        self._seen, self._read_at = seen, time.monotonic()
+        return False
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""
         return read_facts(self.folder, steps=count_steps(self.trial))
+
+
+def _signature(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size
 
 
 def begin_course(trial: PlannedTrial, context: SweepContext, *, number: int, total: int) -> Course:

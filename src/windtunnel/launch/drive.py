@@ -25,7 +25,7 @@ class Driver:
         self._context = context
         self._backend = backend
         self._say = say
-        self._urgent = False
+        self._urgent_until = float("-inf")
 
     def attach(self, courses: Sequence[Course]) -> None:
         """Find where each trial stands: finished, running under an earlier driver, or still to be run."""
@@ -44,7 +44,6 @@ class Driver:
         self._submit(waiting, active=len(open_) - len(waiting))
         watched = [course for course in open_ if course.under_way]
         sights = self._look(watched)
-        self._urgent = False
         for course in watched:
             self._watch(course, sights)
         return bool(open_)
@@ -77,17 +76,19 @@ class Driver:
             self._say(f"{course.label}: already under way ({course.job_id or 'started by hand'}): watching it")
 
     def _watch(self, course: Course, sights: dict[str, JobSight]) -> None:
-        facts = course.read()
-        standing = self._stand(course, facts, sights)
         news = course.progress.news()
         if news:
             self._say(f"{course.label}: {news}")
+        if course.is_quiet(sights.get(course.job_id, UNSEEN)):
+            return
+        facts = course.read()
+        standing = self._stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
             self._end(course, facts, standing)
         # An attempt just ended, but its job is still shown: ask soon whether Slurm starts it again.
         last = facts.events[-1] if facts.events else None
-        if last is not None and last.kind == "ended" and time.time() - last.at < _URGENT_FOR_S:
-            self._urgent = True
+        if last is not None and last.kind == "ended":
+            self._urgent_until = max(self._urgent_until, time.monotonic() + _URGENT_FOR_S - (time.time() - last.at))
 
     def _end(self, course: Course, facts: TrialFacts, standing: Standing) -> None:
         if standing.verdict != Verdict.COMPLETED:
@@ -165,7 +166,8 @@ class Driver:
         return self._backend.look([course.job_id], urgent=True)[course.job_id].phase != Phase.ENDED
 
     def _look(self, courses: Sequence[Course]) -> dict[str, JobSight]:
-        sights = self._backend.look({course.job_id for course in courses if course.job_id}, urgent=self._urgent)
+        urgent = time.monotonic() < self._urgent_until
+        sights = self._backend.look({course.job_id for course in courses if course.job_id}, urgent=urgent)
         now = time.time()
         for course in courses:
             if sights.get(course.job_id, UNSEEN).phase in (Phase.QUEUED, Phase.RUNNING):

@@ -11,15 +11,16 @@ from windtunnel.slurm.queue import QueuedJob, cancel_jobs, read_queue
 from windtunnel.slurm.states import NEVER_STARTS, sight_of_state
 
 _URGENT_POLL_S = 3.0
-# Records that a job wrote last may reach this host after the news of its end.
-_SETTLE_S = 5.0
+SETTLE_S = 5.0
+"""Records that a job wrote last may reach this host so long after the news of its end."""
 
 
 class SlurmWatch:
     """The last sights of jobs, asked for again when they are too old."""
 
-    def __init__(self, *, poll_s: float, say: Callable[[str], None]) -> None:
+    def __init__(self, *, poll_s: float, say: Callable[[str], None], settle_s: float = SETTLE_S) -> None:
         self._poll_s = poll_s
+        self._settle_s = settle_s
         self._say = say
         self._sights: dict[str, JobSight] = {}
         self._ended_at: dict[str, float] = {}
@@ -81,7 +82,7 @@ class SlurmWatch:
         ended_at = self._ended_at.get(job_id, float("-inf"))
         if ended_at == float("inf"):
             ended_at = self._ended_at[job_id] = time.monotonic()
-        return sight if time.monotonic() - ended_at >= _SETTLE_S else JobSight(Phase.RUNNING)
+        return sight if time.monotonic() - ended_at >= self._settle_s else JobSight(Phase.RUNNING)
 
 
 def _is_hopeless(job: QueuedJob) -> bool:

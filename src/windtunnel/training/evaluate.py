@@ -44,6 +44,9 @@ def evaluate(
     outputs = np.concatenate([part.outputs for part in whole])
     losses = np.concatenate([part.losses for part in whole]).astype(np.float64)
     scores = find_task(settings.task.name).score_outputs(outputs, rows, data.table)
+    if len(losses) > 1:
+        # As if samples were independent; they share rows, so the true error is larger.
+        scores["loss_stderr"] = float(losses.std(ddof=1) / len(losses) ** 0.5)
     return Evaluation(split=stretch.name, samples=stretch.samples, loss=float(losses.mean()), metrics=scores)
 
 

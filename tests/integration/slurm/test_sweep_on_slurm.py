@@ -66,7 +66,7 @@ def test_a_new_driver_finds_running_jobs_again(testbed: Testbed, tmp_path: Path)
     write_study(tmp_path, trials, SETTINGS)
     folder = trial_folder(tmp_path, trials[0].id)
     driver = start_driver(testbed, tmp_path)
-    wait_for((folder.path / "fake_step").exists, 60)
+    wait_for((folder.path / "fake_step").exists, 180)
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     entries = sweep_there(testbed, tmp_path, trials)
@@ -79,9 +79,9 @@ def test_a_cancelled_job_is_not_tried_again_until_the_next_command(testbed: Test
     write_study(tmp_path, trials, SETTINGS)
     folder = trial_folder(tmp_path, trials[0].id)
     driver = start_driver(testbed, tmp_path)
-    wait_for((folder.path / "fake_step").exists, 60)
+    wait_for((folder.path / "fake_step").exists, 180)
     testbed.run("scancel", job_of(folder))
-    assert driver.wait(90) == 1
+    assert driver.wait(180) == 1
     partial = read_artifact(tmp_path / "study" / "sweep.partial.json", Sweep)
     assert [(entry.verdict, entry.attempts) for entry in partial.entries] == [(Verdict.CANCELLED, 1)]
     entries = sweep_there(testbed, tmp_path, trials)
@@ -95,7 +95,7 @@ def test_a_requeued_job_goes_on_from_its_checkpoint(testbed: Testbed, tmp_path: 
     write_study(tmp_path, trials, SETTINGS)
     folder = trial_folder(tmp_path, trials[0].id)
     driver = start_driver(testbed, tmp_path)
-    wait_for((folder.path / "fake_step").exists, 60)
+    wait_for((folder.path / "fake_step").exists, 180)
     testbed.run("scontrol", "requeue", job_of(folder))
     assert driver.wait(240) == 0
     entry = read_artifact(tmp_path / "study" / "sweep.json", Sweep).entries[0]

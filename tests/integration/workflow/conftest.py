@@ -33,7 +33,7 @@ def workdir(tmp_path, project_dir):
 def snakemake(workdir, project_dir):
     """Run snakemake in `workdir` and return it finished."""
 
-    def run(*words, snakefile=project_dir / "workflow/Snakefile", stand_in=False, failing=""):
+    def run(*words, snakefile=project_dir / "Snakefile", stand_in=False, failing=""):
         argv = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--cores", "2", *words]
         env = {**os.environ, "FAILING_STAGE": failing}
         if stand_in:
