@@ -116,8 +116,8 @@ def is_quick() -> bool:
 
 
 def hash_measured(measures: Iterable[str], *, root: Path = ROOT) -> str:
-    """First 16 hex digits of a hash over the sources of what a part measures, and of this harness."""
-    files = {path for measured in (*measures, "benchmarks/harness.py") for path in _source_files(root, measured)}
+    """First 16 hex digits of a hash over the sources of what a part measures."""
+    files = {path for measured in measures for path in _source_files(root, measured)}
     named = {str(path.relative_to(root)): hash_file(path) for path in sorted(files)}
     return hash_json(named)[:16]
 
@@ -131,7 +131,7 @@ def describe_load(load: float, cpus: int) -> str:
     """A warning where others use the processors; empty on a quiet machine."""
     if load < 0.75 * cpus:
         return ""
-    return f" on a busy machine (load {load:.1f} on {cpus} CPUs): remove its result and repeat it on a quiet one"
+    return f" on a busy machine (load {load:.1f} on {cpus} CPUs): its times may be worse than on a quiet one"
 
 
 def _run_quickly(part: Part) -> PartResult:

@@ -39,10 +39,10 @@ _SOURCES = {".py", ".cpp", ".h", ".cu"}  # not what is built of them: the same s
 _ID_DIGITS = 16
 
 
-def read_identity(features: Path) -> Identity:
-    """The identity that all trials on a feature manifest share."""
-    manifest = read_artifact(features, ShardManifest)
-    return Identity(_hash_data(manifest), hash_sources(), importlib.metadata.version("torch"))
+def read_identity(features: Path | None) -> Identity:
+    """The identity that all trials on a feature manifest share; empty of data where there is none yet."""
+    data_sha256 = _hash_data(read_artifact(features, ShardManifest)) if features is not None else ""
+    return Identity(data_sha256, hash_sources(), importlib.metadata.version("torch"))
 
 
 def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> str:

@@ -44,19 +44,16 @@ def cluster_fact(name):
 
 
 def measured_threads(wildcards):
-    """A rank's CPUs in a job; here all that Snakemake may use, so that nothing disturbs a measurement."""
-    return (
-        studies.job_setting(wildcards, "cpus_per_rank")
-        or workflow.resource_settings.cores
-    )
+    """A rank's CPUs in a job; here all that Snakemake may use, so that nothing disturbs."""
+    rank_cpus = studies.job_setting(wildcards, "cpus_per_rank")
+    return rank_cpus or workflow.resource_settings.cores
 
 
-# What each job that is no local rule asks of Slurm besides its size.
+# What each job asks of Slurm besides its size.
 job = dict(
     slurm_partition=on_cluster("partition"),
     slurm_account=on_cluster("account"),
     qos=on_cluster("qos"),
     constraint=on_cluster("constraint"),
 )
-# A measurement shares its nodes with nobody.
-measured = dict(**job, slurm_extra="--exclusive")
+measured = dict(**job, slurm_extra="--exclusive")  # shares its nodes with nobody

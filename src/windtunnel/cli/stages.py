@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from windtunnel.errors import IncompleteError
+from windtunnel.errors import IncompleteError, SettingsError
 from windtunnel.process import run_command
 from windtunnel.settings.base import read_settings
 from windtunnel.settings.cluster import ClusterSettings
@@ -66,9 +66,18 @@ def trace(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """The study's trials."""
+    """The study's trials: as a stage from its files, or for people from the study's name."""
     from windtunnel.planner.run import run_plan
 
+    if args.study is not None:
+        from windtunnel.cli.preview import run_preview
+
+        run_preview(args.study, args.overrides, dry_run=args.dry_run, project=Path.cwd())
+        return
+    if args.settings is None or (args.features is None and not args.dry_run):
+        raise SettingsError(
+            "plan needs a STUDY with --dry-run, or --settings and --features as the workflow gives them"
+        )
     run_plan(
         read_settings(PlanSettings, args.settings),
         features=args.features,

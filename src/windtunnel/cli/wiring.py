@@ -19,8 +19,10 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
     _add(subparsers, "topology", stages.topology, "nodes, switches, collectives", "settings", "out", "collectives")
     _add(subparsers, "calibrate", stages.calibrate, "what the device attains", "settings", "out")
     _add(subparsers, "trace", stages.trace, "models' operations and shapes", "settings", "features", "out")
-    plan = _add(subparsers, "plan", stages.plan, "the study's trials", "settings", "features")
-    for name in ("topology", "collectives", "device", "models", "out"):
+    plan = _add(subparsers, "plan", stages.plan, "the study's trials; for people: plan STUDY --dry-run")
+    plan.add_argument("study", nargs="?", help="study to plan, from conf/")
+    plan.add_argument("overrides", nargs="*", help="settings to change, such as training.batch_size=128")
+    for name in ("settings", "features", "topology", "collectives", "device", "models", "out"):
         plan.add_argument(f"--{name}", type=Path)
     plan.add_argument("--dry-run", action="store_true", help="print what would be submitted, write nothing")
     sweep = _add(subparsers, "sweep", stages.sweep, "run the trials", "settings", "plan", "features", "out")

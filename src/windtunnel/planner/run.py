@@ -18,7 +18,7 @@ from windtunnel.settings.study import PlanSettings
 def run_plan(
     settings: PlanSettings,
     *,
-    features: Path,
+    features: Path | None,
     topology: Path | None,
     collectives: Path | None,
     device: Path | None,
@@ -27,7 +27,7 @@ def run_plan(
     out: Path | None,
     dry_run: bool,
 ) -> Plan:
-    """Plan the study, print it, and publish `plan.json` unless `dry_run`.
+    """Plan the study, print it, and publish `plan.json` unless `dry_run`, which needs no `features` either.
 
     Raises StudyError when no trial is left. The measured rates and the models' shapes are read so that a damaged
     one stops the study here; no rule of pruning depends on them yet.
@@ -35,6 +35,7 @@ def run_plan(
     for path, kind in ((collectives, Collectives), (device, DeviceFacts), (models, Models)):
         if path is not None:
             read_artifact(path, kind)
+    assert dry_run or features is not None, "a plan that is published has data"
     facts = read_artifact(topology, Topology) if topology is not None else None
     limit_days = min((candidate.settings.cluster.max_age_days for candidate in settings.candidates), default=0.0)
     for path in (topology, collectives, device):
@@ -53,7 +54,7 @@ def read_age_days(path: Path) -> float:
     return (datetime.now(UTC) - created).total_seconds() / 86400
 
 
-def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path, import_root: str) -> Plan:
+def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path | None, import_root: str) -> Plan:
     """The study's trials and prunings; raises StudyError when no trial is left."""
     kept, pruned = split_space(settings, topology)
     identity = read_identity(features)

@@ -25,13 +25,15 @@ def render_plan(plan: Plan, topology: Topology | None) -> str:
     total = f"{_count(len(plan.trials), 'trial')} in {_count(len(arrays), 'shape')}"
     lines = [f"study {plan.study}: {total}, {len(plan.pruned)} pruned"]
     for shape, trials in arrays.items():
-        lines += ["", *_render_shape(shape, trials, topology)]
+        lines += ["", *_render_shape(shape, trials, topology, with_ids=bool(plan.identity.data_sha256))]
     if plan.pruned:
         lines += ["", "pruned:", *(f"  {item.name}: {item.reason}" for item in plan.pruned)]
     return "\n".join(lines)
 
 
-def _render_shape(shape: Shape, trials: Sequence[PlannedTrial], topology: Topology | None) -> list[str]:
+def _render_shape(
+    shape: Shape, trials: Sequence[PlannedTrial], topology: Topology | None, *, with_ids: bool
+) -> list[str]:
     parts = [f"{_count(shape.nodes, 'node')} x {_count(shape.ranks_per_node, 'rank')}"]
     parts += [f"x {_count(shape.cpus_per_rank, 'CPU')}, {shape.mem_mib} MiB"]
     parts += [f"and {_count(shape.gpus_per_node, 'GPU')} a node" if shape.gpus_per_node else "a node"]
@@ -39,7 +41,8 @@ def _render_shape(shape: Shape, trials: Sequence[PlannedTrial], topology: Topolo
     lines = [f"  {_count(len(trials), 'trial')} of {' '.join(parts)}, {place}"]
     width = max(len(trial.name) for trial in trials)
     for trial in trials:
-        lines.append(f"    {trial.id}  {trial.name:{width}}  {_render_order(trial, topology)}".rstrip())
+        trial_id = f"{trial.id}  " if with_ids else ""  # an id is of data too, and there is none yet
+        lines.append(f"    {trial_id}{trial.name:{width}}  {_render_order(trial, topology)}".rstrip())
     return lines
 
 

@@ -52,24 +52,15 @@ def main(argv: list[str] | None = None) -> None:
 def measure_allreduce(
     size_bytes: int, *, backend: str, device: torch.device, nodes: int, options: argparse.Namespace
 ) -> CollectiveTiming:
-    """Median over repeats of the slowest rank's time; the first two are warm-up and decide how many follow.
-
-    A repeat is the mean of some calls back to back, as in nccl-tests: the ranks' unequal start weighs less.
-    """
+    """Median over repeats of the slowest rank's time; the first two are warm-up and decide how many follow."""
     ranks = dist.get_world_size()
     tensor = torch.zeros(size_bytes // FLOAT32_BYTES, device=device)
 
-    def call_all() -> None:
-        for _ in range(options.calls):
-            dist.all_reduce(tensor)
-
     def run_once() -> float:
-        return _time_slowest(call_all, device) / options.calls
+        return _time_slowest(lambda: dist.all_reduce(tensor), device)
 
     run_once()
-    repeats = choose_repeats(
-        run_once(), budget_s=options.budget_s / options.calls, least=options.least, most=options.most
-    )
+    repeats = choose_repeats(run_once(), budget_s=options.budget_s, least=options.least, most=options.most)
     times_s = [run_once() for _ in range(repeats)]
     median_s = statistics.median(times_s)
     return CollectiveTiming(
@@ -123,7 +114,6 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="file that rank 0 writes hosts and timings to")
     parser.add_argument("--backend", choices=("gloo", "nccl"), required=True)
     parser.add_argument("--sizes", type=int, nargs="+", required=True, help="bytes")
-    parser.add_argument("--calls", type=int, default=1, help="all-reduces back to back in one repeat")
     parser.add_argument("--least", type=int, default=5, help="fewest repeats of a size")
     parser.add_argument("--most", type=int, default=50, help="most repeats of a size")
     parser.add_argument("--budget-s", type=float, default=1.0, help="seconds for a size, beyond the fewest repeats")
