@@ -74,6 +74,19 @@ def run_app(task: Callable[[Any], Any], overrides: Sequence[str], *, multirun: b
         raise SettingsError(_explain(str(error), overrides)) from None
 
 
+def show_app(overrides: Sequence[str], *, part: str, project: Path) -> None:
+    """Print the composed configuration (`job`, `hydra` or `all`) as Hydra's `--cfg` does.
+
+    Values with commas are shown as they were given: no combination is chosen.
+    """
+    register_resolvers(project)
+    try:
+        with _hydra(conf_dirs(project)) as hydra:
+            hydra.show_cfg("config", list(overrides), cfg_type=part, package=None)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SettingsError(_explain(str(error), overrides)) from None
+
+
 @dataclass(frozen=True)
 class AppRun:
     """What Hydra knows of the job it is running."""

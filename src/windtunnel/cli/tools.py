@@ -14,8 +14,7 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     init.add_argument("folder", type=Path, metavar="DIR", help="a new or empty folder")
     init.set_defaults(func=_init)
     train = subparsers.add_parser("train", help="train from the command line: train -m model=tcn,transformer")
-    train.add_argument("-m", "--multirun", action="store_true", help="sweep over comma-separated values")
-    train.add_argument("overrides", nargs="*", help="Hydra's, such as study=quickstart or training.steps=50")
+    add_train_options(train)
     profile = subparsers.add_parser("profile", help="install a Snakemake profile")
     actions = profile.add_subparsers(dest="action", required=True, metavar="ACTION")
     install = actions.add_parser("install", help="copy a profile, and a site file to fill in")
@@ -24,6 +23,13 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     trial = subparsers.add_parser("trial", help="run a planned trial's next attempt, as jobs do")
     trial.add_argument("folder", type=Path, metavar="DIR", help="the trial's folder, with its config.yaml")
     trial.set_defaults(func=_trial)
+
+
+def add_train_options(parser: argparse.ArgumentParser) -> None:
+    """What `train` takes; it may stand in any order, as with Hydra."""
+    parser.add_argument("-m", "--multirun", action="store_true", help="sweep over comma-separated values")
+    parser.add_argument("--cfg", choices=("job", "hydra", "all"), help="print the composed configuration and end")
+    parser.add_argument("overrides", nargs="*", help="Hydra's, such as study=quickstart or training.steps=50")
 
 
 def _init(args: argparse.Namespace) -> None:

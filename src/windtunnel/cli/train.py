@@ -1,5 +1,6 @@
 """`windtunnel train`: Hydra's command line, single or multirun, with the workflow's own plan, sweep and report."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from typing import Any
 import yaml
 
 from windtunnel.artifacts import hash_json, write_artifact
-from windtunnel.cli.compose import cut_trial, read_app_run, read_study, run_app, to_plain_dict
+from windtunnel.cli.compose import cut_trial, read_app_run, read_study, run_app, show_app, to_plain_dict
 from windtunnel.cli.project import project_root, snakefile
 from windtunnel.cli.studies import features_key
+from windtunnel.cli.tools import add_train_options
 from windtunnel.errors import CommandError, IncompleteError, StudyError
 from windtunnel.identity import read_identity
 from windtunnel.launch.run import PARTIAL, run_sweep
@@ -46,14 +48,23 @@ class Inputs:
 
 def run_train(words: Sequence[str]) -> int:
     """Train what the command line says and print a ranking. Returns the exit code."""
-    multirun = bool({"-m", "--multirun"} & set(words))
-    overrides = [word for word in words if word not in {"-m", "--multirun"}]
+    args = _parse(words)
+    overrides = list(args.overrides)
     project = Path.cwd()
     if not any(word.startswith("study=") for word in overrides):
         overrides.append(f"study={default_study(project)}")
-    extra = ["hydra/launcher=windtunnel"] if multirun else []
-    run_app(train_once, [*overrides, *extra], multirun=multirun, project=project)
+    if args.cfg:
+        show_app(overrides, part=args.cfg, project=project)
+        return 0
+    extra = ["hydra/launcher=windtunnel"] if args.multirun else []
+    run_app(train_once, [*overrides, *extra], multirun=args.multirun, project=project)
     return 0
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="windtunnel train")
+    add_train_options(parser)
+    return parser.parse_intermixed_args(words)
 
 
 def train_once(config: Any) -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from windtunnel.artifacts import write_artifact
 from windtunnel.cli.compose import compose_study
+from windtunnel.cli.main import main
 from windtunnel.cli.train import Inputs, Job, check_shared, default_study, plan_jobs, read_job
 from windtunnel.errors import LayoutError, StudyError
 from windtunnel.records.data import Column, ShardManifest
@@ -48,3 +49,10 @@ def test_the_study_is_the_projects_first_or_quickstart(tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/workflow.yaml").write_text("studies: [mine, other]\n")
     assert default_study(tmp_path) == "mine"
+
+
+def test_cfg_prints_the_composed_settings_and_trains_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--cfg", "job", "study=quickstart", "training.steps=7"]) == 0
+    assert "steps: 7" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
