@@ -11,13 +11,15 @@ import pytest
 ON_A_CLUSTER = "snakemake --profile slurm"
 """Typed on a login node; here on the testbed's, once it is up."""
 
+MULTIRUN = "windtunnel train -m study=quickstart model=tcn,transformer parallelism=single,ddp"
+
 # What is added to a command to make it small. A command that is not here is not yet tested: add it.
 ADDED = {
     "make demo": "--dry-run",  # its own command runs in test_interrupted_study, and what it builds is built
     "make test": "--dry-run",  # this very run
     ". .venv/bin/activate": None,  # PATH stands for it
     "windtunnel plan quickstart --dry-run": "",
-    "windtunnel train -m study=quickstart model=tcn,transformer parallelism=single,ddp": "+debug=fast paths.results={tmp}",
+    MULTIRUN: "+debug=fast paths.results={tmp}",
     "windtunnel init my_project": "",
     "cd my_project": None,
     "snakemake --cores 2": "--dry-run",  # runs whole in test_wheel_project
