@@ -25,7 +25,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.lock: envs/lock.txt envs/mpi.txt | $(VENV)/bin/python
 	@echo "installing pinned packages into $(VENV)"
-	$(PIP_LOCKED) -r envs/lock.txt
+	@# Two at a time, since unpacking is the work and torch is as large as all the others.
+	@$(PIP_LOCKED) $$(grep '^torch==' envs/lock.txt) & torch=$$!; \
+	grep -v '^torch==' envs/lock.txt >$(VENV)/rest.txt; $(PIP_LOCKED) -r $(VENV)/rest.txt; rest=$$?; \
+	wait $$torch && exit $$rest
 	@# A site's own MPI is kept where there is one; PyPI's MPICH needs no root.
 	command -v mpiexec >/dev/null || $(PIP_LOCKED) -r envs/mpi.txt
 	@touch $@

@@ -26,7 +26,7 @@ def test_a_stage_is_rerun_when_a_value_that_it_uses_changed_and_only_then(workdi
     with (workdir / "conf/training/quick.yaml").open("a") as file:
         file.write("# a thought\n")
     assert "Nothing to be done" in output(snakemake(*profile))
-    replace(workdir / "conf/training/quick.yaml", "steps: 100", "steps: 101")
+    replace(workdir / "conf/training/quick.yaml", "steps: 60", "steps: 61")
     rerun = rules_of(output(snakemake(*profile, "--dry-run")))
     assert rerun == {"settings", "plan", "sweep", "verify_checkpoints", "latency", "report"}
 
