@@ -48,7 +48,8 @@ class Fake:
     accuracy: float = 0.55
     node_seconds: float = 360.0
     attempts: int = 1
-    stderr: float | None = None
+    swings: tuple[float, ...] = ()
+    """How far the loss of each part of the range is from the whole's."""
     verified: bool = True
 
     @property
@@ -59,9 +60,8 @@ class Fake:
 def make_outcome(fake: Fake) -> TrialOutcome:
     step_s = 64 / fake.samples_per_s
     metrics = {"accuracy": fake.accuracy, "base_rate": 0.5}
-    if fake.stderr is not None:
-        metrics["loss_stderr"] = fake.stderr
-    evaluations = tuple(Evaluation(split, 600, fake.loss + shift, metrics) for split, shift in EVALUATED)
+    parts = tuple(fake.loss + swing for swing in fake.swings)
+    evaluations = tuple(Evaluation(split, 600, fake.loss + shift, metrics, parts) for split, shift in EVALUATED)
     return TrialOutcome(
         trial_id=fake.id,
         attempt=fake.attempts,

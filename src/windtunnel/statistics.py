@@ -170,6 +170,16 @@ def detectable_difference(
     return student_quantile(confidence, freedom) * deviation * math.sqrt(sum(variances))
 
 
+def paired_difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, *, confidence: float = 0.95) -> float:
+    """Half width of the interval of the mean of `a[i] - b[i]`, by Student's t over two or more pairs.
+
+    A mean difference within it cannot be told from none.
+    """
+    differences = _as_sample(a, "a") - _as_sample(b, "b")
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    return student_quantile(confidence, len(differences) - 1) * float(error)
+
+
 def _as_sample(values: Sequence[float] | Floats, name: str) -> Floats:
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim != 1 or not len(sample):

@@ -13,6 +13,7 @@ from windtunnel.statistics import (
     median_interval,
     median_ratio,
     normal_quantile,
+    paired_difference,
     paired_ratio,
     pooled_deviation,
     proportion_margin,
@@ -136,3 +137,8 @@ def test_differences_of_equal_groups_seldom_pass_the_detectable_one():
 
 def test_nothing_is_detectable_without_repeats():
     assert detectable_difference(0.0, 0, (1, 1)) == math.inf
+
+
+def test_a_paired_difference_ignores_what_both_sides_share():
+    assert paired_difference([1.0, 5.0, 9.0], [0.0, 4.0, 8.0]) == 0.0
+    assert paired_difference([1.0, 2.0], [0.0, 0.0]) == pytest.approx(12.706 * 0.5, rel=1e-3)  # t of 1

@@ -65,6 +65,8 @@ class Evaluation:
     samples: int
     loss: float
     metrics: dict[str, float]
+    part_losses: tuple[float, ...] = ()
+    """Mean loss of consecutive parts of the range: trials on the same samples are compared part by part."""
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Ranking of configurations, how far their numbers can be trusted, and which one to choose. Pure."""
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 from windtunnel.report.rows import Row, finite
-from windtunnel.statistics import detectable_difference, interquartile_range, normal_quantile, pooled_deviation
+from windtunnel.statistics import detectable_difference, interquartile_range, paired_difference, pooled_deviation
 
 Criterion = Literal["validation_loss", "samples_per_s", "cost"]
 
@@ -45,17 +44,20 @@ class Noise:
     threshold: float | None
     """In the criterion's own unit, or as a share where `relative`; None when nothing measures it."""
     relative: bool
-    basis: Literal["repeats", "sampling error", "step times", "unknown"]
+    basis: Literal["repeats", "paired samples", "step times", "unknown"]
     count: int
     """Repeats, samples or steps that it stands on."""
     one_repeat: bool
+    pairs: Mapping[str, float] = field(default_factory=dict)
+    """Threshold against the leader by the other's name, where both were scored on the same samples."""
 
-    def hides(self, a: float, b: float) -> bool:
-        """Whether the difference of two values is too small to be told."""
-        if self.threshold is None:
+    def hides(self, leader: float, other: float, *, name: str = "") -> bool:
+        """Whether the difference of the leader's value and that of configuration `name` is too small to be told."""
+        threshold = self.pairs.get(name, self.threshold)
+        if threshold is None:
             return False
-        scale = min(abs(a), abs(b)) if self.relative else 1.0
-        return abs(a - b) <= self.threshold * scale
+        scale = min(abs(leader), abs(other)) if self.relative else 1.0
+        return abs(leader - other) <= threshold * scale
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,7 @@ def estimate_noise(candidates: Sequence[Candidate], criterion: Criterion) -> Noi
         smallest = (counts[0], counts[min(1, len(counts) - 1)])
         threshold = detectable_difference(deviation, freedom, smallest)
         return Noise(threshold, relative, "repeats", freedom + sum(len(g) > 1 for g in scores), one_repeat)
-    rows = [candidate.rows[0] for candidate in candidates[:2]]
-    return _step_noise(rows) if relative else _sampling_noise(rows)
+    return _step_noise([candidate.rows[0] for candidate in candidates[:2]]) if relative else _paired_noise(candidates)
 
 
 def recommend(candidates: Sequence[Candidate], criterion: Criterion, noise: Noise) -> Recommendation | None:
@@ -137,7 +138,7 @@ def recommend(candidates: Sequence[Candidate], criterion: Criterion, noise: Nois
     if not candidates:
         return None
     leader = candidates[0]
-    peers = [c for c in candidates if c is leader or noise.hides(leader.value, c.value)]
+    peers = [c for c in candidates if c is leader or noise.hides(leader.value, c.value, name=c.name)]
     chosen = max(peers, key=lambda c: c.samples_per_s or 0.0) if criterion == "validation_loss" else leader
     if not _clearly_faster(chosen, leader):
         chosen = leader
@@ -177,15 +178,20 @@ def _build_candidate(group: Sequence[Row], rank: int, criterion: Criterion) -> C
     )
 
 
-def _sampling_noise(rows: Sequence[Row]) -> Noise:
-    """Of a loss that is the mean over finitely many samples, where training recorded its standard error."""
-    known = [row.validation for row in rows if row.validation]
-    errors = [finite(evaluation.metrics.get("loss_stderr")) for evaluation in known]
-    samples = min((evaluation.samples for evaluation in known), default=0)
-    stderrs = [error for error in errors if error is not None]
-    if not stderrs or len(stderrs) < len(rows):
+def _paired_noise(candidates: Sequence[Candidate]) -> Noise:
+    """Of losses on the same samples: the leader's against each other's, part of the range by part."""
+    known = {c.name: c.rows[0].validation for c in candidates}
+    first = next(iter(known.values()), None)
+    samples = first.samples if first else 0
+    parts = first.part_losses if first else ()
+    pairs = {
+        name: paired_difference(parts, other.part_losses)
+        for name, other in list(known.items())[1:]
+        if other and other.samples == samples and len(other.part_losses) == len(parts) > 1
+    }
+    if not pairs or len(pairs) < len(candidates) - 1:
         return Noise(None, False, "unknown", samples, True)
-    return Noise(normal_quantile(0.95) * math.hypot(*stderrs), False, "sampling error", samples, True)
+    return Noise(next(iter(pairs.values())), False, "paired samples", samples, True, pairs)
 
 
 def _step_noise(rows: Sequence[Row]) -> Noise:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from windtunnel.cost import Cost, add_costs, format_money, format_node_hours
 from windtunnel.records.plan import Pruned
 from windtunnel.records.trial import AttemptEnd, Verdict
-from windtunnel.report.compare import Ranking
+from windtunnel.report.compare import Candidate, Ranking
 from windtunnel.report.markup import Cell, Column, Html, render_table
 from windtunnel.report.rows import WAITING, Row
 from windtunnel.report.wording import (
@@ -70,7 +70,7 @@ def render_configurations(ranking: Ranking) -> Html:
             Cell(format_value(c.spread, ranking.criterion, c.rows[0]) if c.repeats > 1 else NONE, c.spread),
             Cell(str(c.repeats), c.repeats),
             Cell(
-                "first" if c is first else _against(ranking, first.value, c.value),
+                "first" if c is first else _against(ranking, first, c),
                 tone="" if c is first else "muted",
             ),
         ]
@@ -170,10 +170,10 @@ def _verdict_cell(row: Row) -> Cell:
     return Cell(row.verdict.lower().replace("_", " "), tone=tone)
 
 
-def _against(ranking: Ranking, best: float, value: float) -> str:
+def _against(ranking: Ranking, leader: Candidate, other: Candidate) -> str:
     if ranking.noise.threshold is None:
         return "noise unknown"
-    return "cannot tell" if ranking.noise.hides(best, value) else "worse"
+    return "cannot tell" if ranking.noise.hides(leader.value, other.value, name=other.name) else "worse"
 
 
 def _cost_cells(cost: Cost, lost: Cost, priced: bool) -> list[Cell]:

@@ -38,10 +38,10 @@ def describe_certainty(ranking: Ranking) -> str:
             f"Differences in {name} below {limit} cannot be told (95 %, from the spread of {noise.count} trials "
             f"that repeat a configuration).{few}"
         )
-    if noise.basis == "sampling error":
+    if noise.basis == "paired samples":
         return (
-            f"One repeat: differences in {name} below {limit} cannot be told (95 %, from {noise.count:,} validation "
-            "samples taken as independent; the spread between repeats comes on top)."
+            f"One repeat: between the first two, differences in {name} below {limit} cannot be told (95 %, paired "
+            f"over the same {noise.count:,} validation samples; the spread between repeats comes on top)."
         )
     if noise.basis == "step times":
         return (

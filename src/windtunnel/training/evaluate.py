@@ -15,6 +15,8 @@ from windtunnel.training.data import TrialData
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.precision import autocast
 
+PARTS = 20
+"""Parts of a stretch whose losses are kept apart. Neighbouring samples share rows; parts this long hardly do."""
 _BLOCK = 256
 """Samples of one forward pass. It is fixed, because kernels may sum in another order at another size."""
 
@@ -44,10 +46,12 @@ def evaluate(
     outputs = np.concatenate([part.outputs for part in whole])
     losses = np.concatenate([part.losses for part in whole]).astype(np.float64)
     scores = find_task(settings.task.name).score_outputs(outputs, rows, data.table)
-    if len(losses) > 1:
-        # As if samples were independent; they share rows, so the true error is larger.
-        scores["loss_stderr"] = float(losses.std(ddof=1) / len(losses) ** 0.5)
-    return Evaluation(split=stretch.name, samples=stretch.samples, loss=float(losses.mean()), metrics=scores)
+    return Evaluation(stretch.name, stretch.samples, float(losses.mean()), scores, average_parts(losses))
+
+
+def average_parts(losses: NDArray[np.float64]) -> tuple[float, ...]:
+    """Mean loss of consecutive parts of equal size, oldest first; a part has at least one sample."""
+    return tuple(float(part.mean()) for part in np.array_split(losses, min(PARTS, len(losses))))
 
 
 @torch.inference_mode()

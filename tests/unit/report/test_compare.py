@@ -77,11 +77,21 @@ def test_one_repeat_without_a_standard_error_says_that_noise_is_unknown():
     assert "accuracy differences below 5.6 points cannot be told" in describe_certainty(ranking)
 
 
-def test_one_repeat_with_standard_errors_says_what_cannot_be_told():
-    ranking = make_ranking(Fake("a", 0.700, stderr=0.03), Fake("b", 0.701, stderr=0.04))
-    assert ranking.noise.threshold == pytest.approx(1.96 * 0.05, rel=1e-3)
-    assert "One repeat: differences in validation loss below 0.098 cannot be told" in describe_certainty(ranking)
+WAVE = (0.1, -0.1, 0.1, -0.1)
+
+
+def test_one_repeat_with_losses_by_part_says_what_cannot_be_told():
+    ranking = make_ranking(Fake("a", 0.700, swings=WAVE), Fake("b", 0.701, swings=WAVE[::-1]))
+    assert ranking.noise.threshold == pytest.approx(3.182 * 0.4 / 12**0.5, rel=1e-3)  # t of 3; +-0.2 four times
+    assert "differences in validation loss below 0.37 cannot be told (95 %, paired" in describe_certainty(ranking)
     assert "noise hides its lead over the next (b, 0.7010)" in describe_decision(ranking)
+
+
+def test_a_small_difference_is_told_where_both_find_the_same_parts_hard():
+    twin = tuple(swing + 0.0001 * number for number, swing in enumerate(WAVE))
+    ranking = make_ranking(Fake("a", 0.700, swings=WAVE), Fake("b", 0.701, swings=twin, samples_per_s=9000.0))
+    assert ranking.noise.threshold < 0.001
+    assert describe_decision(ranking).startswith("Choose a: ")
 
 
 def test_one_repeat_of_a_speed_rests_on_the_spread_of_its_steps():
