@@ -56,7 +56,8 @@ def render_conda(name: str, versions: dict[str, str]) -> str:
     """A conda environment of the same versions; kept equal to the lock by a test, and not run."""
     pins = [f"  - {CONDA_NAMES.get(item, item)} =={versions[item]}" for item in CONDA[name]]
     head = [
-        f"# The {name} rules' environment for `--sdm conda`; written by tools/lock.py. Not run: see docs.",
+        f"# The {name} rules' environment for `--sdm conda`; written by tools/lock.py.",
+        "# Not run (docs/design/0003-workflow.md).",
         "channels:",
         "  - conda-forge",
         "  - nodefaults",

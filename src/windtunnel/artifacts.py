@@ -97,13 +97,14 @@ def write_atomic(path: Path, data: bytes) -> Path:
     return path
 
 
+def fsync_file(path: Path) -> None:
+    """Make the bytes of a closed file durable, whoever wrote them."""
+    _fsync(path)
+
+
 def fsync_dir(folder: Path) -> None:
     """Make the names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _fsync(folder)
 
 
 def hash_json(value: Any) -> str:
@@ -125,6 +126,14 @@ def hash_file(path: Path) -> str:
 def read_provenance() -> dict[str, str]:
     """Code version, machine and moment, as each artifact carries them."""
     return {**_machine(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @cache

@@ -72,16 +72,24 @@ def hash_user_files(target: str, import_root: str) -> str:
     """
     module = target.rpartition(".")[0]
     if module == "windtunnel" or module.startswith("windtunnel."):
+        _require_module(target, module, Path(__file__).parents[1])
         return ""
     root = Path(import_root).resolve() if import_root else None
     files = _reach_files(module, root) if root else {}
     if root and files:
+        _require_module(target, module, root)
         return _hash_files(list(files), root)
     top = module.partition(".")[0]
     if importlib.util.find_spec(top) is None:
         where = f"{import_root} nor installed" if import_root else "the installed packages"
         raise SettingsError(f"model _target_ {target!r}: no module {module!r} in {where}: check its spelling")
     return hash_json([f"{name} {importlib.metadata.version(name)}" for name in _distributions(top)])
+
+
+def _require_module(target: str, module: str, root: Path) -> None:
+    base = root.joinpath(*module.split("."))
+    if not (base / "__init__.py").is_file() and not any(base.parent.glob(f"{base.name}.*")):  # compiled ones too
+        raise SettingsError(f"model _target_ {target!r}: no module {module!r} in {root}: check its spelling")
 
 
 def _hash_data(manifest: ShardManifest) -> str:

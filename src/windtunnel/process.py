@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def run_command(
 ) -> Finished:
     """Run `argv` to its end and return what it printed.
 
-    `env` adds to the inherited environment. On a time-out the whole process group is killed.
+    `env` adds to the inherited environment. On a time-out or an interruption the whole process group is killed.
     Raises CommandError when the command is not found, runs past `timeout_s`, or (with `check`) fails.
     """
     started = time.monotonic()
@@ -54,12 +55,12 @@ def run_command(
     except OSError as error:
         raise CommandError(f"cannot run {argv[0]}: {error.strerror}; is it installed and on PATH?") from error
     try:
-        stdout, stderr = child.communicate(stdin, timeout_s)
-    except BaseException as error:
-        _kill_group(child)
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise CommandError(f"{render_argv(argv)}\n  ran past {timeout_s} s and was killed") from error
-        raise
+        with ExitStack() as unfinished:
+            unfinished.callback(_kill_group, child)
+            stdout, stderr = child.communicate(stdin, timeout_s)
+            unfinished.pop_all()
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"{render_argv(argv)}\n  ran past {timeout_s} s and was killed") from error
     finished = Finished(tuple(argv), child.returncode, stdout, stderr, time.monotonic() - started)
     if check and finished.code:
         raise CommandError(describe_failure(finished))

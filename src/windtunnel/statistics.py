@@ -1,4 +1,4 @@
-"""Medians with what is known of their error: intervals, spreads, ratios, and verdicts that may say "cannot tell".
+"""Medians with what is known of their error: intervals, spreads, ratios, and the least difference that shows.
 
 Pure: numbers in, numbers out. Every bootstrap is seeded, so the same values give the same interval.
 """
@@ -6,7 +6,6 @@ Pure: numbers in, numbers out. Every bootstrap is seeded, so the same values giv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -31,22 +30,6 @@ class Interval:
     def reliable(self) -> bool:
         """Whether so few values can carry the confidence at all."""
         return self.count >= smallest_count(self.confidence)
-
-    @property
-    def detectable_change(self) -> float:
-        """Smallest relative change that the interval would not swallow; infinite below `smallest_count`."""
-        if not self.reliable or self.median == 0:
-            return math.inf
-        return max(self.high - self.median, self.median - self.low) / abs(self.median)
-
-
-class Comparison(StrEnum):
-    """What a ratio says, once its interval is taken seriously."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    EQUAL = "equal"
-    CANNOT_TELL = "cannot tell"
 
 
 def smallest_count(confidence: float = 0.95) -> int:
@@ -81,46 +64,10 @@ def paired_ratio(
     return median_interval(top / bottom, confidence=confidence, seed=seed)
 
 
-def median_ratio(
-    a: Sequence[float] | Floats, b: Sequence[float] | Floats, *, confidence: float = 0.95, seed: int = 0
-) -> Interval:
-    """median(a) / median(b) and its interval, for runs that were not paired; `count` is the smaller side's."""
-    top, bottom = _as_sample(a, "a"), _as_sample(b, "b")
-    _require_positive(bottom)
-    random = np.random.default_rng(seed)
-    ratios = _resampled_medians(top, random) / _resampled_medians(bottom, random)
-    low, high = _percentiles(ratios, confidence)
-    count = min(len(top), len(bottom))
-    return Interval(float(np.median(top) / np.median(bottom)), low, high, count, confidence)
-
-
 def interquartile_range(values: Sequence[float] | Floats) -> float:
     """Spread of the middle half; 0 for a single value."""
     low, high = np.percentile(_as_sample(values, "values"), (25, 75))
     return float(high - low)
-
-
-def median_absolute_deviation(values: Sequence[float] | Floats) -> float:
-    """Median distance from the median, not scaled."""
-    sample = _as_sample(values, "values")
-    return float(np.median(np.abs(sample - np.median(sample))))
-
-
-def judge_ratio(ratio: Interval, *, equal_within: float = 0.0, lower_is_better: bool = False) -> Comparison:
-    """What the ratio of ours to theirs says.
-
-    `equal` needs the whole interval within `equal_within` of 1; `better` and `worse` need 1 outside it. All
-    else, and any ratio from fewer than `smallest_count` values, cannot be told.
-    """
-    if not ratio.reliable:
-        return Comparison.CANNOT_TELL
-    if ratio.low >= 1 - equal_within and ratio.high <= 1 + equal_within:
-        return Comparison.EQUAL
-    if ratio.low > 1:
-        return Comparison.WORSE if lower_is_better else Comparison.BETTER
-    if ratio.high < 1:
-        return Comparison.BETTER if lower_is_better else Comparison.WORSE
-    return Comparison.CANNOT_TELL
 
 
 def proportion_margin(share: float, count: int, *, confidence: float = 0.95) -> float:

@@ -88,6 +88,13 @@ def test_a_target_that_is_nowhere_is_refused(tmp_path):
         hash_user_files("my_modl.M", str(tmp_path))
 
 
+def test_a_module_that_a_users_package_lacks_is_refused(tmp_path):
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "layers/__init__.py").touch()
+    with pytest.raises(SettingsError, match=r"no module 'layers.blocks' in .*: check its spelling"):
+        hash_user_files("layers.blocks.Net", str(tmp_path))
+
+
 def test_a_user_file_that_does_not_parse_is_refused(tmp_path):
     (tmp_path / "my_model.py").write_text("class M(:\n")
     with pytest.raises(SettingsError, match=r"my_model.py is not valid Python: .* in line 1"):

@@ -2,10 +2,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 from windtunnel.cli.driver import hold_studies, open_studies
-from windtunnel.errors import WindtunnelError
 from windtunnel.identity import hash_sources
 
 # The `windtunnel` of this very installation, also where its environment is not activated.
@@ -13,10 +10,7 @@ shell.prefix(
     f"set -euo pipefail; export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
 )
 
-try:
-    studies = open_studies(config, check=workflow.is_main_process)
-except WindtunnelError as error:
-    raise WorkflowError(str(error))
+studies = open_studies(config, check=workflow.is_main_process)
 
 
 pathvars:

@@ -17,6 +17,8 @@ rule latency:
         mem_mb=2000,
         runtime=20,
         gpu=on_cluster("gpus_per_rank"),
+    params:
+        sources=studies.sources_of,
     shell:
         "windtunnel latency --settings {input.settings} --sweep {input.sweep}"
         " --checkpoints {input.checkpoints} --out {output.latency} > {log} 2>&1"

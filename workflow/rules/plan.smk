@@ -14,7 +14,7 @@ rule plan:
     conda:
         "../../envs/base.yaml"
     params:
-        sources=hash_sources(),
+        sources=studies.sources_of,
     shell:
         "windtunnel plan --settings {input.settings} --features {input.features}"
         " --topology {input.topology} --collectives {input.collectives} --device {input.device}"

@@ -10,5 +10,5 @@ rule settings:
         "../../envs/base.yaml"
     params:
         text=studies.settings_text,
-    shell:
-        "printf '%s' {params.text:q} > {output.settings} 2> {log}"
+    script:
+        "../scripts/write_settings.py"

@@ -6,6 +6,8 @@ rule sweep:
         plan="<results>/{study}/plan.json",
         features=studies.features_of,
         topology=cluster_fact("topology"),
+        # For the partial report alone: a new title runs no trial again.
+        report=ancient("<results>/config/{study}/report.yaml"),
     output:
         sweep="<results>/{study}/sweep.json",
     log:
@@ -17,8 +19,8 @@ rule sweep:
         "../../envs/train.yaml"
     threads: measured_threads
     params:
-        sources=hash_sources(),
+        sources=studies.sources_of,
     shell:
         "windtunnel sweep --settings {input.settings} --plan {input.plan}"
         " --features {input.features} --topology {input.topology}"
-        " --out {output.sweep} 2>&1 | tee {log}"
+        " --report {input.report} --out {output.sweep} 2>&1 | tee {log}"

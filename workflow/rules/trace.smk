@@ -14,6 +14,8 @@ rule trace:
         **job,
         mem_mb=2000,
         runtime=10,
+    params:
+        sources=studies.sources_of,
     shell:
         "windtunnel trace --settings {input.settings} --features {input.features}"
         " --out {output.models} > {log} 2>&1"

@@ -155,7 +155,7 @@ def _read_return(job: "submitit.Job[JobReturn]", config: DictConfig) -> JobRetur
     if outcome == "success":
         returned: JobReturn = value
         return returned
-    return _failed(config, f"job {job.job_id} failed: {str(value).strip().splitlines()[-1]}")
+    return _failed(config, f"job {job.job_id} failed: {_last_line(str(value)) or 'it gave no reason'}")
 
 
 def _failed(config: DictConfig, cause: str) -> JobReturn:
@@ -167,5 +167,8 @@ def _failed(config: DictConfig, cause: str) -> JobReturn:
 
 
 def _last_words(job: "submitit.Job[JobReturn]") -> str:
-    text = job.stderr() or job.stdout() or "it wrote nothing"
-    return text.strip().splitlines()[-1]
+    return _last_line(job.stderr() or "") or _last_line(job.stdout() or "") or "it wrote nothing"
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(text.strip().splitlines()), "")

@@ -10,10 +10,9 @@ from windtunnel.artifacts import read_artifact, to_plain
 from windtunnel.cli.compose import cut_trial, to_plain_dict
 from windtunnel.cli.train import Job, read_job, run_jobs
 from windtunnel.errors import IncompleteError, WindtunnelError
-from windtunnel.launch.run import PARTIAL
 from windtunnel.planner.space import plan_trial
 from windtunnel.records.plan import Plan
-from windtunnel.records.trial import Sweep, SweepEntry, Verdict
+from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, SweepEntry, Verdict
 
 
 def run_as_trials(configs: Sequence[DictConfig], *, sweep_dir: Path) -> list[JobReturn]:
@@ -25,7 +24,7 @@ def run_as_trials(configs: Sequence[DictConfig], *, sweep_dir: Path) -> list[Job
     try:
         sweep = run_jobs(jobs, folder=sweep_dir)
     except IncompleteError:
-        sweep = read_artifact(sweep_dir / PARTIAL, Sweep)
+        sweep = read_artifact(sweep_dir / PARTIAL_SWEEP, Sweep)
     entries = {entry.trial_id: entry for entry in sweep.entries}
     ids = _read_ids(jobs, sweep_dir)
     return [

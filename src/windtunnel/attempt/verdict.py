@@ -86,16 +86,30 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
     cause = find_cause(ending.errors)
     if cause is not None and (cause.type in _OOM_TYPES or "out of memory" in cause.text.lower()):
         return Verdict.OOM, _name_error(cause)
-    if ending.oom_kills or any(text in launcher for text in _OOM_TEXTS):
+    if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
     if any(text in launcher for text in _NODE_TEXTS):
         return Verdict.NODE_FAIL, f"{how}: {_last_line(ending.launcher_log)}"
-    if _signal_of(failed.code) == signal.SIGKILL and (cause is None or cause.secondary):
-        return Verdict.LOST, f"{how}, not by us and not for memory"
+    killed = _find_killed(ending) if cause is None or cause.secondary else None
+    if killed is not None:
+        return _judge_kill(ending, killed)
     if cause is not None:
         return Verdict.FAILED, _name_error(cause)
     tail = ending.log_tails.get(failed.index) or next(iter(ending.log_tails.values()), "")
     return Verdict.FAILED, f"{how}{f': {tail}' if tail else ''}"
+
+
+def _find_killed(ending: Ending) -> Exit | None:
+    unsought = (exit_ for exit_ in ending.exits if not exit_.stopped)
+    return next((exit_ for exit_ in unsought if _signal_of(exit_.code) == signal.SIGKILL), None)
+
+
+def _judge_kill(ending: Ending, killed: Exit) -> tuple[Verdict, str]:
+    how = _name_exit(killed, slurm=ending.slurm)
+    # The kernel's count is of the whole host: it explains a kill of ours, and nothing else.
+    if ending.oom_kills:
+        return Verdict.OOM, f"{how}: killed for memory"
+    return Verdict.LOST, f"{how}, not by us and not for memory"
 
 
 def _name_error(error: RankError) -> str:

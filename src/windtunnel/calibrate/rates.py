@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from windtunnel.device.accelerator import synchronize
 from windtunnel.records.cluster import Rate
 from windtunnel.units import MIB
 
@@ -66,16 +67,11 @@ def measure_storage(folder: Path) -> tuple[Rate, Rate]:
 
 
 def _time(work: Callable[[], object], device: torch.device) -> float:
-    _synchronize(device)
+    synchronize(device)
     started = time.perf_counter()
     work()
-    _synchronize(device)
+    synchronize(device)
     return time.perf_counter() - started
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
 
 
 def _write_file(path: Path, data: bytes) -> float:

@@ -4,7 +4,6 @@ A checkpoint is written as `.tmp-*`, gets its manifest last, and is renamed to `
 that name is whole, or was damaged afterwards, which `verify_checkpoint` finds.
 """
 
-import os
 import re
 import shutil
 import uuid
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from windtunnel.artifacts import fsync_dir, hash_file, hash_json, read_artifact, write_artifact
+from windtunnel.artifacts import fsync_dir, fsync_file, hash_file, hash_json, read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, CheckpointError, InputFileError
 
 MANIFEST = "MANIFEST.json"
@@ -84,7 +83,7 @@ def publish_checkpoint(temporary: Path, manifest: CheckpointManifest) -> Path:
         CheckpointFile(name, (temporary / name).stat().st_size, hash_file(temporary / name)) for name in names
     )
     for name in names:
-        _fsync_file(temporary / name)
+        fsync_file(temporary / name)
     complete = replace(manifest, files=files, sha256="")
     write_artifact(temporary / MANIFEST, replace(complete, sha256=hash_json(complete)))
     final = temporary.parent / checkpoint_name(manifest.step)
@@ -183,11 +182,3 @@ def _check_file(folder: Path, item: CheckpointFile) -> str:
     if found != item.sha256:
         return f"{folder.name}/{item.file} has SHA-256 {found[:12]}..., its manifest says {item.sha256[:12]}..."
     return ""
-
-
-def _fsync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -33,8 +33,10 @@ RESERVED = frozenset({"config", "shards", "features", "cluster", "trials", "data
 """Names that are folders of `results/`, and so cannot be studies."""
 VARIED_GROUPS = ("model", "parallelism", "placement", "task", "training")
 """Groups that a study may vary: the others are shared by all its trials."""
-VARIED_CLUSTER = frozenset({"cluster.cpus_per_rank", "cluster.gpus_per_rank", "cluster.memory", "cluster.time"})
-"""Settings of the cluster that a study may vary."""
+VARIED_CLUSTER = frozenset({"cluster.cpus_per_rank", "cluster.gpus_per_rank", "cluster.memory"})
+"""Settings of the cluster that a study may vary.
+
+Whatever is not part of a trial's id is left out: it would make one trial of many."""
 
 
 def compose_study(study: str, overrides: Sequence[str] = (), *, project: Path) -> StudySettings:
@@ -166,6 +168,8 @@ def _compose(study: str, overrides: tuple[str, ...], project: Path) -> dict[str,
             plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise SettingsError(f"study {study!r}: {_explain(str(error), overrides)}") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"study {study!r}: a configuration file is not UTF-8 text ({error.reason})") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"study {study!r}: a configuration file is not YAML: {error}") from None
     return cast("dict[str, Any]", plain)
@@ -226,6 +230,11 @@ def _check_space(study: str, settings: StudySettings) -> None:
 
 def _check_key(study: str, key: str) -> None:
     """Refuse a setting that all trials of a study must share."""
+    if key == "cluster.time":
+        raise StudyError(
+            f"study {study!r}: space.values {key!r} cannot be varied: a time limit changes no result and is not part"
+            " of a trial's id, so all its values are one trial; set cluster.time itself"
+        )
     top = key.split(".")[0]
     if key == "seed" or (top in VARIED_GROUPS and top != key) or key in VARIED_CLUSTER:
         return

@@ -1,23 +1,39 @@
 """What one `snakemake` process does first: read the studies, refuse what cannot run, keep a second driver away."""
 
 import atexit
+import os
+import signal
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from snakemake.exceptions import WorkflowError
+
 from windtunnel.cli.studies import Studies, check_studies, read_studies
-from windtunnel.errors import BusyError
+from windtunnel.errors import BusyError, WindtunnelError
 from windtunnel.ledger.lease import BEAT_EVERY_S, Lease, take_lease
 
 DRIVER_FOLDER = ".driver"
 """Folder of a study's results that holds the lease of the process that drives its workflow."""
 
 
+@contextmanager
+def _as_workflow_error() -> Iterator[None]:
+    # Snakemake prints this error as its message alone.
+    try:
+        yield
+    except WindtunnelError as error:
+        raise WorkflowError(str(error)) from None
+
+
+@_as_workflow_error()
 def open_studies(config: Mapping[str, Any], *, check: bool) -> Studies:
     """The studies of this run, seen from the working directory.
 
-    With `check` (jobs on nodes do without), raises a UserError for what cannot run, before anything is submitted.
+    With `check` (jobs on nodes do without), raises a WorkflowError for what cannot run, before anything is submitted.
     """
     project = Path.cwd()
     studies = read_studies(config, project=project)
@@ -26,8 +42,12 @@ def open_studies(config: Mapping[str, Any], *, check: bool) -> Studies:
     return studies
 
 
+@_as_workflow_error()
 def hold_studies(studies: Studies) -> None:
-    """Take each study's lease until this process ends; raises BusyError, naming the holder, if another has it."""
+    """Take each study's lease until this process ends; raises WorkflowError, naming the holder, if another has it.
+
+    A process that loses a lease later ends by SIGTERM.
+    """
     leases = []
     for name in studies.by_name:
         leases.append(take_lease(Path(studies.results) / name / DRIVER_FOLDER, f"study {name}"))
@@ -42,4 +62,7 @@ def _beat(leases: list[Lease]) -> None:
             for lease in leases:
                 lease.beat()
     except BusyError as error:
-        print(f"windtunnel: {error}", flush=True)
+        print(f"windtunnel: {error}", file=sys.stderr, flush=True)
+        # Two drivers of one study undo each other's files. No exception of this thread reaches Snakemake's own, but
+        # SIGTERM does: it starts no further job and ends.
+        os.kill(os.getpid(), signal.SIGTERM)

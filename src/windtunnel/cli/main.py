@@ -28,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    except OSError as error:  # a full disk, or results that this user may not write
+        where = f": {error.filename}" if error.filename is not None else ""
+        print(f"windtunnel: {error.strerror or error}{where}", file=sys.stderr, flush=True)
+        return 1
     except KeyboardInterrupt:
         return 130
 

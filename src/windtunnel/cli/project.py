@@ -82,6 +82,8 @@ def read_site(project: Path) -> dict[str, Any]:
             plain = yaml.safe_load(path.read_text()) or {}
     except OSError as error:
         raise InputFileError(f"site file {path} cannot be read: {error.strerror}: correct ${SITE_ENV}") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"site file {path} is not UTF-8 text ({error.reason}): save it as UTF-8") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"site file {path} is not YAML: {error}") from None
     known = sorted(set(ClusterSettings.model_fields) - {"kind"})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from windtunnel.errors import IncompleteError, SettingsError
 from windtunnel.process import run_command
+from windtunnel.records.trial import PARTIAL_SWEEP
 from windtunnel.settings.base import read_settings
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.data import DataSettings
@@ -108,7 +109,7 @@ def sweep(args: Namespace) -> None:
             out=args.out,
         )
     except IncompleteError:
-        _report_partly(settings, args)
+        report_partly(settings, args)
         raise
 
 
@@ -148,14 +149,19 @@ def report(args: Namespace) -> None:
     )
 
 
-def _report_partly(settings: SweepStageSettings, args: Namespace) -> None:
+def report_partly(settings: SweepStageSettings, args: Namespace) -> None:
+    """A page of what an unfinished sweep has, as the study's own report would rank it."""
     from windtunnel.report.run import run_report
 
-    partial = args.out.with_name("sweep.partial.json")
+    partial = args.out.with_name(PARTIAL_SWEEP)
     if not partial.is_file():
         return
+    if args.report is not None:
+        wanted = read_settings(ReportStageSettings, args.report)
+    else:
+        wanted = ReportStageSettings(study=settings.study, report=ReportSettings(), cluster=settings.cluster)
     run_report(
-        ReportStageSettings(study=settings.study, report=ReportSettings(), cluster=settings.cluster),
+        wanted,
         plan=args.plan,
         sweep=partial,
         checkpoints=None,

@@ -3,19 +3,19 @@
 The text of a settings file is a rule's `params`, so that Snakemake reruns a stage when a value it uses changed.
 """
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from windtunnel.artifacts import hash_json, to_plain
+from windtunnel.cli.checks import check_data, check_partitions, hash_user_models, locate_input
 from windtunnel.cli.compose import compose_candidates, compose_study, cut_values
-from windtunnel.errors import ClusterError, InputFileError, SettingsError, StudyError
+from windtunnel.errors import SettingsError, StudyError
+from windtunnel.identity import read_identity
 from windtunnel.planner.run import split_space
 from windtunnel.settings.base import Settings
 from windtunnel.settings.study import (
@@ -76,6 +76,10 @@ class Studies:
         """Text of a settings file; as a parameter it reruns the rule when a value changed."""
         return self.texts[f"{wildcards.owner}/{wildcards.name}"]
 
+    def sources_of(self, wildcards: Any) -> str:
+        """Hash of the code that the study's trials run: ours, torch's version, and the user's own models."""
+        return hash_json([vars(read_identity(None)), hash_user_models(self.of(wildcards).plan, Path.cwd())])
+
     def raw_files(self, wildcards: Any) -> list[str]:
         """Where the dataset's raw files lie."""
         return [str(locate_input(file, Path.cwd())) for file in self.of(wildcards).settings.data.files]
@@ -108,7 +112,7 @@ def read_studies(config: Mapping[str, Any], *, project: Path) -> Studies:
     if unknown:
         raise SettingsError(f"unknown workflow setting {unknown[0]!r} (known: {', '.join(KNOWN_KEYS)})")
     overrides = _overrides(config)
-    names = [str(config["study"])] if config.get("study") else [str(name) for name in config.get("studies") or ()]
+    names = list_names(config)
     if not names:
         raise StudyError("no study to build: name one in conf/workflow.yaml, or type --config study=NAME")
     by_name = {name: _compose(name, overrides, project) for name in names}
@@ -120,12 +124,12 @@ def read_studies(config: Mapping[str, Any], *, project: Path) -> Studies:
 
 
 def check_studies(studies: Studies, *, project: Path) -> None:
-    """Refuse what cannot run, before anything is submitted: layouts, raw files, partitions."""
+    """Refuse what cannot run, before anything is submitted: layouts, models, raw files, partitions."""
     for study in studies.by_name.values():
         split_space(study.plan)
-        for file in study.settings.data.files:
-            locate_input(file, project)
-    _check_partitions(
+        hash_user_models(study.plan, project)
+        check_data(study.settings, project)
+    check_partitions(
         {study.partition for study in studies.by_name.values() if study.settings.cluster.kind == "slurm"}
     )
 
@@ -135,22 +139,10 @@ def features_key(study: StudySettings) -> str:
     return f"{study.data.dataset}-{hash_json(study.features)[:8]}"
 
 
-def locate_input(file: str, project: Path) -> Path:
-    """Where a raw file of the settings lies; raises InputFileError unless it is there, readable and not empty."""
-    path = project / file
-    if file.startswith("package:"):
-        package, _, inside = file.removeprefix("package:").partition("/")
-        spec = find_spec(package)
-        if spec is None or not spec.submodule_search_locations:
-            raise InputFileError(f"raw file {file!r}: package {package!r} is not installed: pip install {package}")
-        path = Path(spec.submodule_search_locations[0]) / inside
-    if not path.is_file():
-        raise InputFileError(f"raw file {file!r} does not exist (looked for {path}): correct data.files")
-    if not os.access(path, os.R_OK):
-        raise InputFileError(f"raw file {path} cannot be read: give this user read permission")
-    if path.stat().st_size == 0:
-        raise InputFileError(f"raw file {path} is empty: fetch it again, or take it out of data.files")
-    return path
+def list_names(config: Mapping[str, Any]) -> list[str]:
+    """Names of the studies in the workflow's configuration, where one may stand alone."""
+    listed = config.get("study") or config.get("studies") or ()
+    return [str(name) for name in listed] if isinstance(listed, list | tuple) else [str(listed)]
 
 
 def _overrides(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -202,16 +194,3 @@ def _cut(name: str, study: ComposedStudy) -> dict[str, Any]:
     # What pays for jobs or bounds them changes no measured fact.
     cluster = whole.cluster.model_dump(mode="json", exclude=_NOT_MEASURED)
     return {f"cluster/{study.partition}": cluster, **{key: to_plain(settings) for key, settings in stages.items()}}
-
-
-def _check_partitions(wanted: set[str]) -> None:
-    if not wanted:
-        return
-    from windtunnel.slurm.scontrol import list_partitions
-
-    known = list_partitions()
-    for partition in sorted(wanted - set(known)):
-        raise ClusterError(
-            f"partition {partition!r} does not exist on this cluster (known: {', '.join(known) or 'none'}):"
-            " set it in the site file, or cluster.partition"
-        )

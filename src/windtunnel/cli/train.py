@@ -13,16 +13,17 @@ from typing import Any
 import yaml
 
 from windtunnel.artifacts import hash_json, write_artifact
+from windtunnel.cli.checks import check_partitions
 from windtunnel.cli.compose import cut_trial, read_app_run, read_study, run_app, show_app, to_plain_dict
 from windtunnel.cli.project import project_root, snakefile
-from windtunnel.cli.studies import features_key
+from windtunnel.cli.studies import features_key, list_names
 from windtunnel.cli.tools import add_train_options
-from windtunnel.errors import CommandError, IncompleteError, StudyError
+from windtunnel.errors import CommandError, IncompleteError, SettingsError, StudyError
 from windtunnel.identity import read_identity
-from windtunnel.launch.run import PARTIAL, run_sweep
+from windtunnel.launch.run import run_sweep
 from windtunnel.planner.space import plan_trial
 from windtunnel.records.plan import Plan, PlannedTrial
-from windtunnel.records.trial import Sweep
+from windtunnel.records.trial import PARTIAL_SWEEP, Sweep
 from windtunnel.report.run import run_report
 from windtunnel.settings.study import ReportStageSettings, StudySettings, SweepStageSettings
 
@@ -107,7 +108,7 @@ def run_jobs(jobs: Sequence[Job], *, folder: Path) -> Sweep:
             out=out,
         )
     except IncompleteError:
-        out = folder / PARTIAL
+        out = folder / PARTIAL_SWEEP
         raise
     finally:
         if out.is_file():
@@ -142,6 +143,7 @@ def make_inputs(study: StudySettings) -> Inputs:
     store = Path(study.paths.store or study.paths.results)
     features = store / "features" / features_key(study) / "MANIFEST.json"
     on_slurm = study.cluster.kind == "slurm"
+    check_partitions({study.cluster.partition} if on_slurm else set())
     topology = store / "cluster" / study.cluster.partition / "topology.json" if on_slurm else None
     targets = [str(path) for path in (features, topology) if path is not None]
     profile = project_root() / "cluster_profiles" / ("slurm" if on_slurm else "local")
@@ -150,11 +152,14 @@ def make_inputs(study: StudySettings) -> Inputs:
 
 
 def default_study(project: Path) -> str:
-    """The first study of the project's workflow; `quickstart` without one."""
+    """The first study of the project's workflow; `quickstart` without one. Raises SettingsError for a broken file."""
     path = project / WORKFLOW
-    plain = yaml.safe_load(path.read_text()) if path.is_file() else None
-    studies = plain.get("studies") if isinstance(plain, dict) else None
-    return str(studies[0]) if studies else "quickstart"
+    try:
+        plain = yaml.safe_load(path.read_text()) if path.is_file() else None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not YAML in UTF-8: {error}; mend it, or give study=NAME") from None
+    names = list_names(plain) if isinstance(plain, dict) else []
+    return names[0] if names else "quickstart"
 
 
 def _run_workflow(study: StudySettings, profile: Path, targets: Sequence[str]) -> None:

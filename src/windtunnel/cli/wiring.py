@@ -27,6 +27,7 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
     plan.add_argument("--dry-run", action="store_true", help="print what would be submitted, write nothing")
     sweep = _add(subparsers, "sweep", stages.sweep, "run the trials", "settings", "plan", "features", "out")
     sweep.add_argument("--topology", type=Path)
+    sweep.add_argument("--report", type=Path, help="settings file of report, for the report of an unfinished sweep")
     sweep.add_argument("--store", type=Path, help="folder of `trials/` (the one that holds the features)")
     verify = _add(subparsers, "verify-checkpoints", stages.verify_checkpoints, "check every byte", "sweep", "out")
     verify.add_argument("--study", required=True)

@@ -22,10 +22,6 @@ class Comm(Protocol):
         """On rank 0 the values of all ranks in rank order; None elsewhere."""
         ...
 
-    def broadcast(self, value: Any) -> Any:
-        """Rank 0's value on every rank; what others pass is ignored."""
-        ...
-
     def allgather(self, value: Any) -> list[Any]:
         """The values of all ranks in rank order, on every rank."""
         ...

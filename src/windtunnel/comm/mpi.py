@@ -41,10 +41,6 @@ class MpiComm:
         gathered: list[Any] | None = self._world.gather(value, root=0)
         return gathered
 
-    def broadcast(self, value: Any) -> Any:
-        """Rank 0's value on every rank."""
-        return self._world.bcast(value, root=0)
-
     def allgather(self, value: Any) -> list[Any]:
         """The values of all ranks in rank order, on every rank."""
         gathered: list[Any] = self._world.allgather(value)

@@ -16,10 +16,6 @@ class SingleComm:
         """The one value."""
         return [value]
 
-    def broadcast(self, value: Any) -> Any:
-        """The value itself."""
-        return value
-
     def allgather(self, value: Any) -> list[Any]:
         """The one value."""
         return [value]

@@ -107,12 +107,6 @@ class TorchComm:
         dist.gather_object(value, values, dst=0)
         return values
 
-    def broadcast(self, value: Any) -> Any:
-        """Rank 0's value on every rank."""
-        values = [value]
-        dist.broadcast_object_list(values, src=0)
-        return values[0]
-
     def allgather(self, value: Any) -> list[Any]:
         """The values of all ranks in rank order, on every rank."""
         values: list[Any] = [None] * self.size

@@ -34,3 +34,9 @@ def read_device() -> Device:
 def count_accelerators() -> int:
     """Accelerators visible to this process; 0 where torch has no build or no driver for one."""
     return torch.accelerator.device_count() if torch.accelerator.is_available() else 0
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the work that `device` still has in its queue; a processor has none."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

@@ -7,6 +7,8 @@ import torch
 
 from windtunnel.artifacts import hash_json, read_artifact, write_artifact
 from windtunnel.device.cpu import read_cpu_name
+from windtunnel.errors import SettingsError, WindtunnelError
+from windtunnel.identity import hash_user_files
 from windtunnel.latency.engines import draw_samples, make_eager
 from windtunnel.latency.harness import find_percentiles, time_calls
 from windtunnel.ledger.layout import TrialFolder
@@ -31,7 +33,11 @@ def run_latency(settings: LatencyStageSettings, *, sweep: Path, checkpoints: Pat
     timed = [entry for entry in found.entries if entry.trial_id not in skipped]
     rows = []
     for number, entry in enumerate(timed, 1):
-        row = time_trial(TrialFolder(Path(found.trials_dir) / entry.trial_id), entry, settings.latency)
+        try:
+            row = time_trial(TrialFolder(Path(found.trials_dir) / entry.trial_id), entry, settings.latency)
+        except WindtunnelError as error:
+            skipped[entry.trial_id] = f"its model could not be restored: {error}"
+            continue
         rows.append(row)
         figures = f"p50 {row.p50_us:.0f} us, p99 {row.p99_us:.0f} us, p99.9 {row.p999_us:.0f} us"
         print(f"latency {number} of {len(timed)}: {entry.name}: {figures}", flush=True)
@@ -54,10 +60,11 @@ def find_obstacle(entry: SweepEntry, report: CheckpointReport) -> str:
 
 
 def time_trial(folder: TrialFolder, entry: SweepEntry, settings: LatencySettings) -> LatencyRow:
-    """Percentiles of a trial's final model."""
+    """Percentiles of a trial's final model; raises a WindtunnelError when it cannot be restored as it was trained."""
     assert entry.outcome is not None
     config = read_artifact(folder.config, TrialConfig)
     trial = parse_settings(TrialSettings, config.trial.settings, where=str(folder.config))
+    check_user_code(config, trial)
     device = choose_device(trial)
     model = restore_model(config, trial, folder.path / entry.outcome.checkpoint)
     engine = make_eager(model, precision=trial.training.precision, device=device)
@@ -75,6 +82,13 @@ def time_trial(folder: TrialFolder, entry: SweepEntry, settings: LatencySettings
         host=socket.gethostname(),
         device=describe_device(device),
     )
+
+
+def check_user_code(config: TrialConfig, trial: TrialSettings) -> None:
+    """Raise SettingsError unless the user's model is the code that was trained: parameters of one fit no other."""
+    target = trial.model.target
+    if hash_user_files(target, config.import_root) != config.trial.user_sha256:
+        raise SettingsError(f"the code of {target} in {config.import_root} has changed since: plan and sweep again")
 
 
 def choose_device(trial: TrialSettings) -> torch.device:

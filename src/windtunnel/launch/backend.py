@@ -1,7 +1,7 @@
 """What the driver asks of a place to run trials, whichever it is."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from windtunnel.ledger.reconcile import JobSight
@@ -10,10 +10,14 @@ from windtunnel.records.plan import PlannedTrial
 
 @dataclass(frozen=True)
 class Submitted:
-    """By trial id: the jobs, and why the place refused the rest."""
+    """By trial id: the jobs, why the place refused others, and why it is not known whether it took yet others.
+
+    After one without an answer no more are tried, and a trial may be in none of them.
+    """
 
     job_ids: dict[str, str]
-    refusals: dict[str, str]
+    refusals: dict[str, str] = field(default_factory=dict)
+    unanswered: dict[str, str] = field(default_factory=dict)
 
 
 class Backend(Protocol):
@@ -32,8 +36,11 @@ class Backend(Protocol):
         """Submit the trials' next attempts; a refused one costs no other."""
         ...
 
-    def recover(self, submission: str, index: int) -> str:
-        """Job id of a submission that was begun, but whose driver died before it wrote the id; or empty."""
+    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+        """Job id of a submission that was begun, but whose id was never written down; or empty.
+
+        Raises CommandError when the place does not answer.
+        """
         ...
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:

@@ -36,6 +36,8 @@ class Course:
     submissions: int = 0
     seen_at: float = 0.0
     """When its job was last seen alive, in seconds since 1970."""
+    unanswered: bool = False
+    """Whether its last submission got no answer: there may be a job of it."""
     entry: SweepEntry | None = None
     _seen: object = None
     _read_at: float = float("-inf")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.errors import ArtifactError, InputFileError
+from windtunnel.errors import ArtifactError, CommandError, InputFileError
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import RETRIED, Course, build_entry, is_final, render_entry
@@ -16,6 +16,8 @@ from windtunnel.records.trial import TrialConfig, Verdict
 
 Say = Callable[[str], None]
 _URGENT_FOR_S = 30.0
+MAX_SILENCES = 20
+"""Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
 
 
 class Driver:
@@ -26,6 +28,8 @@ class Driver:
         self._backend = backend
         self._say = say
         self._urgent_until = float("-inf")
+        self._silences = 0
+        self._submit_at = float("-inf")
 
     def attach(self, courses: Sequence[Course]) -> None:
         """Find where each trial stands: finished, running under an earlier driver, or still to be run."""
@@ -126,21 +130,56 @@ class Driver:
 
     def _submit(self, waiting: Sequence[Course], *, active: int) -> None:
         batch = waiting[: self._backend.room(active)]
-        if not batch:
+        if not batch or time.monotonic() < self._submit_at:
+            return
+        try:
+            batch = [course for course in batch if not (course.unanswered and self._regain(course))]
+        except CommandError as error:
+            self._put_off(waiting, str(error))
             return
         for course in batch:
             self._write_config(course)
         submitted = self._backend.submit([course.trial for course in batch])
         for course in batch:
-            refusal = submitted.refusals.get(course.trial.id)
-            if refusal is not None:
+            trial_id = course.trial.id
+            course.unanswered = trial_id in submitted.unanswered
+            if trial_id in submitted.refusals:
+                refusal = submitted.refusals[trial_id]
                 self._end(course, course.read(), Standing(Phase.ENDED, Verdict.CANCELLED, refusal))
-                continue
-            course.job_id = submitted.job_ids[course.trial.id]
-            course.under_way = True
-            course.submissions += 1
-            course.seen_at = time.time()
-            self._say(f"{course.label}: submitted as {course.job_id}")
+            elif trial_id in submitted.job_ids:
+                self._begin(course, submitted.job_ids[trial_id])
+        if submitted.unanswered:
+            self._put_off(waiting, next(iter(submitted.unanswered.values())))
+        else:
+            self._silences = 0
+
+    def _begin(self, course: Course, job_id: str) -> None:
+        course.job_id = job_id
+        course.under_way = True
+        course.submissions += 1
+        course.seen_at = time.time()
+        self._say(f"{course.label}: submitted as {course.job_id}")
+
+    def _regain(self, course: Course) -> bool:
+        """Whether the submission without an answer was taken after all; CommandError when that cannot be told."""
+        job_id = self._find_job(course, course.read())
+        if job_id:
+            course.unanswered = False
+            self._begin(course, job_id)
+        return bool(job_id)
+
+    def _put_off(self, waiting: Sequence[Course], words: str) -> None:
+        left = [course for course in waiting if course.entry is None and not course.under_way]
+        self._silences += 1
+        self._submit_at = time.monotonic() + self._context.sweep.poll_s
+        if self._silences == 1:
+            self._say(f"trials that wait to be submitted: {len(left)}; trying again: {words}")
+        if self._silences <= MAX_SILENCES:
+            return
+        # No verdict in the ledgers: their last events still name the submissions, should those turn up.
+        lost = Standing(Phase.ENDED, Verdict.LOST, f"not submitted in {self._silences} tries: {words}")
+        for course in left:
+            self._close(course, course.read(), lost)
 
     def _write_config(self, course: Course) -> None:
         config = self._context.config_of(course.trial)
@@ -156,8 +195,8 @@ class Driver:
         last = facts.events[-1] if facts.events else None
         if last is None or last.kind != "submitting":
             return find_job_id(facts)
-        # The earlier driver died while it submitted: its job is found by the submission's own name.
-        job_id = self._backend.recover(str(last.details["submission"]), int(last.details["index"]))
+        # The answer was lost, or with it the driver: the job is found by the submission's own name.
+        job_id = self._backend.recover(course.trial, str(last.details["submission"]), int(last.details["index"]))
         if job_id:
             append_event(course.folder.path, "submitted", attempt=0, job_id=job_id)
         return job_id

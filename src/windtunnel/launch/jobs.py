@@ -14,16 +14,31 @@ from pathlib import Path
 from typing import Any
 
 import submitit
-from submitit.core.utils import FailedJobError, JobPaths
+from submitit.core.utils import DelayedSubmission, FailedJobError, JobPaths
 from submitit.helpers import clean_env
 from submitit.local.local import LocalExecutor
 from submitit.slurm.slurm import SlurmExecutor
 
-from windtunnel.errors import ClusterError
+from windtunnel.errors import ClusterError, CommandError
 from windtunnel.records.plan import Shape
 
 Call = Callable[..., Any]
 _SPARE_MIN = 2
+# What sbatch prints last when the controller is away, slow or busy. It may have taken the job all the same.
+_NO_ANSWER = (
+    "unable to contact slurm controller",
+    "timed out",
+    "timeout",
+    "connection refused",
+    "connection reset",
+    "communication connection failure",
+    "communication shutdown failure",
+    "communications receive failure",
+    "communications send failure",
+    "zero bytes were transmitted",
+    "backup controller in standby",
+    "temporarily un",
+)
 
 
 def exec_command(argv: Sequence[str]) -> None:
@@ -56,7 +71,11 @@ def submit_array(commands: Sequence[Sequence[str]], parameters: dict[str, Any], 
 def submit_calls(
     calls: Sequence[tuple[Call, tuple[Any, ...]]], parameters: dict[str, Any], *, folder: Path
 ) -> "list[submitit.Job[Any]]":
-    """Submit function calls as one job array. Raises ClusterError with sbatch's own words when it refuses."""
+    """Submit function calls as one job array.
+
+    Raises, with sbatch's own words, ClusterError
+    when Slurm refuses, and CommandError when Slurm does not answer: then it may have taken them all the same.
+    """
     if shutil.which("sbatch") is None:
         raise ClusterError("sbatch is not on PATH: start on a login node of the cluster, or set cluster=local")
     # `exec`: the batch shell becomes the job's process, so that the signal for the batch script reaches it.
@@ -68,14 +87,35 @@ def submit_calls(
             for function, args in calls:
                 jobs.append(executor.submit(function, *args))
     except FailedJobError as error:
-        words = str(error).strip().splitlines() or ["no reason given"]
-        raise ClusterError(f"sbatch refused it: {words[-1]}") from error
+        raise _explain_sbatch(str(error)) from error
     return jobs
+
+
+def supply_call(argv: Sequence[str], shape: Shape, *, folder: Path, job_id: str) -> None:
+    """Give a job the command that it waits for, if it has none.
+
+    submitit does so once sbatch has answered; where the answer was lost, the job would find nothing to run.
+    """
+    pickle = Path(JobPaths(folder, job_id=job_id, task_id=0).submitted_pickle)
+    if pickle.exists():
+        return
+    call = DelayedSubmission(exec_command, tuple(argv))
+    call.set_timeout(shape.time_min, 0)
+    temporary = pickle.with_name(f".{pickle.name}.{os.getpid()}.tmp")
+    call.dump(temporary)
+    temporary.rename(pickle)
 
 
 def find_stderr(folder: Path, job_id: str) -> Path:
     """Where submitit put the supervisor's own stderr."""
     return Path(JobPaths(folder, job_id=job_id, task_id=0).stderr)
+
+
+def _explain_sbatch(stderr: str) -> ClusterError | CommandError:
+    line = next(reversed(stderr.strip().splitlines()), "no reason given")
+    if any(text in line.lower() for text in _NO_ANSWER):
+        return CommandError(f"sbatch got no answer from Slurm: {line}")
+    return ClusterError(f"sbatch refused it: {line}")
 
 
 def _local_gpus(shape: Shape) -> dict[str, Any]:

@@ -46,9 +46,9 @@ class LocalBackend:
             append_event(self._context.folder_of(trial).path, "submitted", attempt=0, job_id=job_id)
             self._jobs[job_id] = job
             ids[trial.id] = job_id
-        return Submitted(ids, {})
+        return Submitted(ids)
 
-    def recover(self, submission: str, index: int) -> str:
+    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
         """A local process that its driver did not write down holds its trial's lease."""
         return ""
 

@@ -1,6 +1,7 @@
 """What a person sees of a trial under way: its newest metrics, not more than every two seconds."""
 
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,8 @@ class Progress:
     def _read(self) -> None:
         try:
             with self.metrics.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset = 0  # a resumed attempt cut off what its checkpoint does not hold
                 file.seek(self._offset)
                 data = file.read()
         except OSError:

@@ -22,10 +22,9 @@ from windtunnel.launch.onslurm import SlurmBackend
 from windtunnel.ledger.lease import Lease, take_lease
 from windtunnel.planner.rounds import next_round
 from windtunnel.records.plan import Identity, Plan, PlannedTrial
-from windtunnel.records.trial import Sweep, SweepEntry
+from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, SweepEntry
 from windtunnel.settings.study import SweepStageSettings
 
-PARTIAL = "sweep.partial.json"
 _STOP_TIMEOUT_S = 45.0
 
 
@@ -167,7 +166,7 @@ def _all_final(entries: Mapping[str, SweepEntry], context: SweepContext) -> bool
 
 
 def _publish(sweep: Sweep, settings: SweepStageSettings, out: Path) -> Sweep:
-    partial = out.with_name(PARTIAL)
+    partial = out.with_name(PARTIAL_SWEEP)
     unfinished = [entry for entry in sweep.entries if not is_final(entry.verdict, strict=settings.sweep.strict)]
     if not unfinished:
         write_artifact(out, sweep, settings_hash=hash_json(settings))

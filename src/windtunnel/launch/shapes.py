@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from windtunnel.planner.table import group_by_shape
 from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.settings.cluster import ClusterSettings
 
@@ -11,12 +12,9 @@ MAX_ARRAY = 1000
 _SIGNAL_LEAD_S = 60
 
 
-def group_by_shape(trials: Sequence[PlannedTrial], *, limit: int = MAX_ARRAY) -> Iterator[tuple[PlannedTrial, ...]]:
-    """Trials of one shape together, in order of first appearance, at most `limit` a group."""
-    groups: dict[Shape, list[PlannedTrial]] = {}
-    for trial in trials:
-        groups.setdefault(trial.shape, []).append(trial)
-    for group in groups.values():
+def cut_arrays(trials: Sequence[PlannedTrial], *, limit: int = MAX_ARRAY) -> Iterator[tuple[PlannedTrial, ...]]:
+    """Trials of one shape together, at most `limit` an array."""
+    for group in group_by_shape(trials).values():
         for start in range(0, len(group), limit):
             yield tuple(group[start : start + limit])
 

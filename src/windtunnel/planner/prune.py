@@ -6,15 +6,16 @@ from windtunnel.records.cluster import Node, Topology
 from windtunnel.records.plan import Shape
 from windtunnel.units import format_time_slurm
 
-_UNUSABLE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "MAINT")
-
 
 def find_misfit(shape: Shape, topology: Topology) -> str:
-    """Why the partition cannot hold this shape, with the fix; empty when it can."""
+    """Why the partition cannot hold this shape, with the fix; empty when it can.
+
+    By its hardware alone: a node that was down when the cluster was measured may be back when the trial starts.
+    """
     if topology.max_time_min is not None and shape.time_min > topology.max_time_min:
         asked, limit = format_time_slurm(shape.time_min), format_time_slurm(topology.max_time_min)
         return f"cluster.time={asked} is past the limit of partition {topology.partition}: set cluster.time={limit}"
-    nodes = usable_nodes(topology)
+    nodes = topology.nodes
     for need, count, unit, has in _needs(shape):
         if count == 0:
             continue
@@ -23,16 +24,11 @@ def find_misfit(shape: Shape, topology: Topology) -> str:
             most = max((has(node) for node in nodes), default=0)
             return (
                 f"{shape.nodes} nodes with {count} {unit} each are needed ({need}), but {len(fit)} of {len(nodes)}"
-                f" usable nodes of {topology.partition} have them (largest: {most}): lower parallelism.*"
+                f" nodes of {topology.partition} have them (largest: {most}): lower parallelism.*"
                 " or cluster.*_per_rank"
             )
         nodes = fit
     return ""
-
-
-def usable_nodes(topology: Topology) -> tuple[Node, ...]:
-    """Nodes that a job may get: not down, drained, failing or under maintenance."""
-    return tuple(node for node in topology.nodes if not any(word in node.state.upper() for word in _UNUSABLE))
 
 
 def _needs(shape: Shape) -> tuple[tuple[str, int, str, Callable[[Node], int]], ...]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from windtunnel.artifacts import hash_json, read_artifact, read_document, write_artifact
-from windtunnel.errors import StudyError
+from windtunnel.errors import ArtifactError, StudyError
 from windtunnel.identity import read_identity
 from windtunnel.planner.prune import find_misfit
 from windtunnel.planner.space import Combination, find_refusal, list_combinations, make_shape, name_trial, plan_trial
@@ -49,9 +49,12 @@ def run_plan(
 
 
 def read_age_days(path: Path) -> float:
-    """Days since an artifact was made."""
-    created = datetime.fromisoformat(read_document(path)["provenance"]["created"])
-    return (datetime.now(UTC) - created).total_seconds() / 86400
+    """Days since an artifact was made; raises ArtifactError when it does not say."""
+    try:
+        created = datetime.fromisoformat(read_document(path)["provenance"]["created"])
+        return (datetime.now(UTC) - created).total_seconds() / 86400
+    except (KeyError, TypeError, ValueError):
+        raise ArtifactError(f"{path} does not say when it was made: remove it to measure again") from None
 
 
 def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path | None, import_root: str) -> Plan:

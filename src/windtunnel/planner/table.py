@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from windtunnel.fabric.placement import order_hosts
 from windtunnel.hostlist import collapse_hostlist
-from windtunnel.planner.prune import usable_nodes
 from windtunnel.records.cluster import Topology
 from windtunnel.records.plan import Plan, PlannedTrial, Shape
 from windtunnel.settings.placement import PlacementSettings
@@ -54,6 +53,6 @@ def _render_order(trial: PlannedTrial, topology: Topology | None) -> str:
     if topology is None or trial.shape.nodes < 2:
         return ""
     policy = PlacementSettings.model_validate(trial.settings["placement"]).policy
-    granted = [node.name for node in usable_nodes(topology)][: trial.shape.nodes]
+    granted = [node.name for node in topology.nodes][: trial.shape.nodes]
     ordered = ",".join(order_hosts(granted, topology, policy))
     return f"ranks by {policy}: were {collapse_hostlist(granted)} granted, {ordered}"

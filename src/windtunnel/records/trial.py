@@ -26,6 +26,10 @@ FINAL = frozenset({Verdict.COMPLETED, Verdict.OOM, Verdict.PRUNED, Verdict.SKIPP
 """Verdicts that no later attempt changes. FAILED is final unless `sweep.strict`."""
 
 
+PARTIAL_SWEEP = "sweep.partial.json"
+"""Beside `sweep.json`: what there is while a verdict is not final."""
+
+
 @dataclass(frozen=True)
 class TrialConfig:
     """`trials/<id>/config.yaml`: all that an attempt needs, written before it is submitted."""

@@ -12,7 +12,7 @@ from windtunnel.records.checks import CheckpointReport, Latency
 from windtunnel.records.cluster import Collectives, DeviceFacts, Models, Topology
 from windtunnel.records.data import ShardManifest
 from windtunnel.records.plan import Plan
-from windtunnel.records.trial import AttemptEnd, StepRecord, Sweep
+from windtunnel.records.trial import PARTIAL_SWEEP, AttemptEnd, StepRecord, Sweep
 from windtunnel.report.benchmarks import StageTime, read_stage_times
 
 R = TypeVar("R", bound=Record)
@@ -150,7 +150,7 @@ class _Reader:
 
 def _find_sweep(path: Path) -> Path:
     """The finished sweep, or what is known of an unfinished one."""
-    partial = path.with_name("sweep.partial.json")
+    partial = path.with_name(PARTIAL_SWEEP)
     return partial if not path.exists() and partial.exists() else path
 
 

@@ -38,6 +38,10 @@ def read_settings(kind: type[S], path: Path) -> S:
         plain = yaml.safe_load(path.read_text())
     except OSError as error:
         raise InputFileError(f"settings file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8"
+        ) from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{path} is not YAML: {error}") from None
     if not isinstance(plain, dict):
@@ -53,6 +57,8 @@ def _explain(kind: type[Settings], item: Any) -> str:
     if item["type"] == "missing":
         return f"setting {name!r} is missing"
     message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "value_error" and isinstance(item["input"], dict | BaseModel):
+        return message  # of a whole group: it names the settings that contradict each other
     return f"setting {name!r} = {item['input']!r}: {message}"
 
 

@@ -1,5 +1,7 @@
 """Settings of ingest: which raw files make a dataset."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from windtunnel.settings.base import Settings
@@ -8,7 +10,7 @@ from windtunnel.settings.base import Settings
 class DataSettings(Settings):
     dataset: str = Field(pattern=r"^[a-z0-9_]+$")
     """Name of the dataset: its folder under `shards/`."""
-    source: str
+    source: Literal["daily_csv", "lean_tick"]
     """Source that reads the files: `daily_csv` or `lean_tick`."""
     files: tuple[str, ...] = Field(min_length=1)
     """Raw files: paths (relative ones from the project's folder) or `package:<name>/<path>` inside an

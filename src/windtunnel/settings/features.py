@@ -1,8 +1,8 @@
 """Settings of featurize: what is computed over a dataset's shards."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from windtunnel.settings.base import Settings
 
@@ -19,3 +19,14 @@ class FeatureSettings(Settings):
     """Fewest rows in a window for a value; NaN below it."""
     threads: int = Field(default=1, ge=1)
     """Threads of the kernel."""
+
+    @model_validator(mode="after")
+    def _give_every_window_a_value(self) -> Self:
+        if min(self.windows) < self.min_periods:
+            raise ValueError(
+                f"features.min_periods={self.min_periods} is more than the shortest of features.windows="
+                f"{list(self.windows)}: lower it to {max(2, min(self.windows))}, or lengthen the window"
+            )
+        if len(set(self.windows)) < len(self.windows):
+            raise ValueError(f"features.windows={list(self.windows)}: name each length once")
+        return self

@@ -1,12 +1,14 @@
 """Settings of a task: what a model is asked to forecast, and how its data is split in time."""
 
-from pydantic import Field
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
 
 from windtunnel.settings.base import Settings
 
 
 class TaskSettings(Settings):
-    name: str = "direction_volatility"
+    name: Literal["direction_volatility"] = "direction_volatility"
     """`direction_volatility`: the sign of the next return, and the realised volatility of the next rows."""
     window: int = Field(default=32, ge=2)
     """Rows of history that a sample shows the model."""
@@ -18,3 +20,12 @@ class TaskSettings(Settings):
     """Share after it that is evaluated; the rest is the test range."""
     volatility_weight: float = Field(default=0.5, ge=0)
     """Weight of the volatility loss beside the direction loss."""
+
+    @model_validator(mode="after")
+    def _leave_a_test_range(self) -> Self:
+        if self.train_fraction + self.validation_fraction >= 1:
+            raise ValueError(
+                f"task.train_fraction={self.train_fraction} and task.validation_fraction={self.validation_fraction}"
+                " leave nothing to test on: lower one until their sum is below 1"
+            )
+        return self

@@ -18,13 +18,6 @@ def manifest_sha256(manifest: ShardManifest) -> str:
     return hash_json(dataclasses.replace(manifest, inputs=inputs))
 
 
-def verify_shards(manifest_path: Path) -> list[str]:
-    """Why shards differ from their manifest, a sentence each, read byte by byte; empty when all is well."""
-    manifest = read_manifest(manifest_path)
-    reasons = [check_shard(manifest_path.parent, entry) for entry in manifest.shards]
-    return [reason for reason in reasons if reason]
-
-
 def check_shard(folder: Path, entry: ShardEntry) -> str:
     """Why the file of `entry` in `folder` is not what was published; empty when it is."""
     path = folder / entry.file

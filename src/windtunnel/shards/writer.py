@@ -3,7 +3,6 @@
 The same arrays give the same bytes: no time stamps inside, a fixed file format version, columns in the given order.
 """
 
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import hdf5plugin
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.artifacts import fsync_dir, hash_file
+from windtunnel.artifacts import fsync_dir, fsync_file, hash_file
 from windtunnel.errors import ArtifactError
 from windtunnel.records.data import ShardEntry
 
@@ -72,7 +71,7 @@ def _write_file(
         for name, array in arrays.items():
             dataset = _write_column(file, name, array, compression=compression, chunk_rows=chunk_rows)
             dataset.attrs["unit"] = units.get(name, "")
-    _fsync_file(path)
+    fsync_file(path)
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -108,11 +107,3 @@ def _describe(written: Path, file: str, instrument: str, time_ns: NDArray[np.int
         first_ns=int(time_ns[0]),
         last_ns=int(time_ns[-1]),
     )
-
-
-def _fsync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from windtunnel.artifacts import to_plain, write_atomic
 from windtunnel.comm.ranks import RankEnv, read_rank_env
 from windtunnel.comm.torch import init_process_group
+from windtunnel.device.accelerator import synchronize
 from windtunnel.records.cluster import CollectiveTiming
 
 FLOAT32_BYTES = 4
@@ -79,18 +80,13 @@ def measure_allreduce(
 def _time_slowest(work: Callable[[], Any], device: torch.device) -> float:
     """Seconds of the slowest rank, equal on all of them, so that they agree on what follows."""
     dist.barrier()
-    _synchronize(device)
+    synchronize(device)
     started = time.perf_counter()
     work()
-    _synchronize(device)
+    synchronize(device)
     elapsed = torch.tensor([time.perf_counter() - started], dtype=torch.float64, device=device)
     dist.all_reduce(elapsed, op=dist.ReduceOp.MAX)
     return float(elapsed.item())
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
 
 
 def _pick_device(backend: str, env: RankEnv) -> torch.device:

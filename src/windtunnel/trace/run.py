@@ -6,18 +6,17 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from windtunnel.artifacts import hash_json, read_artifact, write_artifact
-from windtunnel.errors import InputFileError, SettingsError
+from windtunnel.artifacts import hash_json, write_artifact
+from windtunnel.errors import SettingsError
 from windtunnel.models.build import build_model
 from windtunnel.records.cluster import Models, ModelTrace
-from windtunnel.records.data import ShardManifest
 from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.study import TraceSettings
+from windtunnel.tasks.find import find_task
+from windtunnel.tasks.table import count_features
 from windtunnel.trace.operations import OperationRecorder
 from windtunnel.units import format_count
 
-N_OUTPUTS = 2
-KEY_COLUMNS = ("time_ns", "price")
 # What the code of a user's model is known to raise when it does not fit its input. Anything else is
 # passed on with its traceback.
 _MODEL_FAILURES = (
@@ -34,10 +33,16 @@ _MODEL_FAILURES = (
 
 def run_trace(settings: TraceSettings, *, features: Path, out: Path) -> Models:
     """Write parameters, operators and FLOPs of every model; raises SettingsError for one that cannot run."""
-    n_features = count_features(read_artifact(features, ShardManifest), features)
+    n_features, n_outputs = count_features(features), find_task(settings.task.name).n_outputs
     traces = []
     for model in settings.models:
-        trace = trace_model(model, n_features=n_features, window=settings.task.window, batch_size=settings.batch_size)
+        trace = trace_model(
+            model,
+            n_features=n_features,
+            n_outputs=n_outputs,
+            window=settings.task.window,
+            batch_size=settings.batch_size,
+        )
         traces.append(trace)
         print(render_trace(trace), flush=True)
     record = Models(tuple(traces))
@@ -45,26 +50,17 @@ def run_trace(settings: TraceSettings, *, features: Path, out: Path) -> Models:
     return record
 
 
-def count_features(manifest: ShardManifest, path: Path) -> int:
-    """Columns of a feature manifest beside time and price; raises InputFileError for another kind of manifest."""
-    names = tuple(column.name for column in manifest.columns)
-    if manifest.kind != "features" or names[: len(KEY_COLUMNS)] != KEY_COLUMNS or len(names) <= len(KEY_COLUMNS):
-        raise InputFileError(
-            f"{path} holds {manifest.kind} shards with columns {', '.join(names)}; expected feature shards "
-            "(time_ns, price, features...): give the manifest that featurize wrote"
-        )
-    return len(names) - len(KEY_COLUMNS)
-
-
-def trace_model(settings: ModelSettings, *, n_features: int, window: int, batch_size: int) -> ModelTrace:
+def trace_model(
+    settings: ModelSettings, *, n_features: int, n_outputs: int, window: int, batch_size: int
+) -> ModelTrace:
     """One forward pass of float32 (batch_size, window, n_features) on the meta device."""
     with torch.device("meta"):
-        model = _build(settings, n_features=n_features, window=window)
+        model = _build(settings, n_features=n_features, n_outputs=n_outputs, window=window)
         x_btf = torch.empty(batch_size, window, n_features)
         recorder = OperationRecorder()
         with torch.no_grad(), FlopCounterMode(display=False) as counter, recorder:
             output = _forward(settings, model, x_btf)
-    _check_output(settings, output, batch_size)
+    _check_output(settings, output, (batch_size, n_outputs))
     return ModelTrace(
         name=settings.name,
         target=settings.target,
@@ -83,9 +79,9 @@ def render_trace(trace: ModelTrace) -> str:
     )
 
 
-def _build(settings: ModelSettings, *, n_features: int, window: int) -> nn.Module:
+def _build(settings: ModelSettings, *, n_features: int, n_outputs: int, window: int) -> nn.Module:
     try:
-        return build_model(settings, n_features=n_features, n_outputs=N_OUTPUTS, window=window)
+        return build_model(settings, n_features=n_features, n_outputs=n_outputs, window=window)
     except SettingsError:
         raise
     except _MODEL_FAILURES as error:
@@ -104,13 +100,12 @@ def _forward(settings: ModelSettings, model: nn.Module, x_btf: torch.Tensor) -> 
         ) from error
 
 
-def _check_output(settings: ModelSettings, output: object, batch_size: int) -> None:
-    expected = (batch_size, N_OUTPUTS)
+def _check_output(settings: ModelSettings, output: object, expected: tuple[int, int]) -> None:
     found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
     if found != expected:
         raise SettingsError(
             f"model {settings.name!r} ({settings.target}) returns {found}, expected a tensor of shape {expected}: "
-            "(batch, n_outputs), the sign's logit and the log volatility"
+            "(batch, n_outputs of the task)"
         )
 
 

@@ -14,12 +14,11 @@ from fake_driver import run_study, write_study
 from fake_trials import LOCAL, make_identity, make_trial
 from windtunnel.artifacts import read_artifact
 from windtunnel.errors import BusyError, IncompleteError, StudyError
-from windtunnel.launch.run import PARTIAL
 from windtunnel.ledger.layout import read_attempt_numbers, trial_folder
 from windtunnel.ledger.lease import read_live_holder, take_lease
 from windtunnel.ledger.log import read_events
 from windtunnel.records.plan import Identity, PlannedTrial
-from windtunnel.records.trial import Sweep, Verdict
+from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, Verdict
 from windtunnel.settings.study import SweepStageSettings
 from windtunnel.settings.sweep import SweepSettings
 
@@ -56,20 +55,20 @@ def test_strict_tries_a_failed_trial_again_with_the_next_command(tmp_path: Path)
             sweep_here(tmp_path, trials, sweep=strict)
         assert read_attempt_numbers(trial_folder(tmp_path, trials[0].id))[-1] == attempt
     assert not (tmp_path / "study" / "sweep.json").exists()
-    assert read_artifact(tmp_path / "study" / PARTIAL, Sweep).entries[0].verdict == Verdict.FAILED
+    assert read_artifact(tmp_path / "study" / PARTIAL_SWEEP, Sweep).entries[0].verdict == Verdict.FAILED
 
 
 def test_a_lost_attempt_is_tried_again_from_its_checkpoint(tmp_path: Path) -> None:
     sweep = sweep_here(tmp_path, [make_trial("k", behaviour="killed at first")])
     assert (sweep.entries[0].verdict, sweep.entries[0].attempts) == (Verdict.COMPLETED, 2)
-    assert not (tmp_path / "study" / PARTIAL).exists()
+    assert not (tmp_path / "study" / PARTIAL_SWEEP).exists()
 
 
 def test_attempts_are_counted_on_disk_and_limited(tmp_path: Path) -> None:
     once = FAST.model_copy(update={"max_attempts": 1})
     with pytest.raises(IncompleteError, match="SIGKILL"):
         sweep_here(tmp_path, [make_trial("k", behaviour="killed at first")], sweep=once)
-    partial = read_artifact(tmp_path / "study" / PARTIAL, Sweep)
+    partial = read_artifact(tmp_path / "study" / PARTIAL_SWEEP, Sweep)
     assert (partial.entries[0].verdict, partial.entries[0].attempts) == (Verdict.LOST, 1)
 
 
@@ -138,7 +137,7 @@ def test_a_stopped_driver_stops_its_local_trials(tmp_path: Path) -> None:
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(120) == 1
     assert read_live_holder(folder.lease) is None
-    partial = read_artifact(tmp_path / "study" / PARTIAL, Sweep)
+    partial = read_artifact(tmp_path / "study" / PARTIAL_SWEEP, Sweep)
     assert [entry.verdict for entry in partial.entries] == [Verdict.CANCELLED, Verdict.CANCELLED]
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,52 +33,44 @@ def _losses(folder: Path) -> dict[str, list]:
     return losses
 
 
-@pytest.fixture
-def conf_copy(project_dir):
-    """Make a folder a working directory of its own, with our conf."""
-
-    def copy(folder: Path) -> Path:
-        shutil.copytree(project_dir / "conf", folder / "conf", ignore=shutil.ignore_patterns("local"))
-        return folder
-
-    return copy
+@pytest.fixture(scope="module")
+def there(tmp_path_factory, project_dir) -> Path:
+    """Where both studies run on Slurm; they share shards, features and cluster facts, as studies do."""
+    return make_project(tmp_path_factory.mktemp("there"), project_dir)
 
 
 @pytest.mark.timeout(900)
-def test_the_quickstart_study_has_the_same_losses_on_slurm_and_on_one_machine(
-    testbed, project_dir, tmp_path, conf_copy
-):
-    here, there = conf_copy(tmp_path / "here"), conf_copy(tmp_path / "there")
-    local = subprocess.run(
-        _snakemake(project_dir, "local", *FAST), cwd=here, capture_output=True, text=True, timeout=400
-    )
+def test_the_quickstart_study_has_the_same_losses_on_slurm_and_on_one_machine(testbed, project_dir, tmp_path, there):
+    here = make_project(tmp_path, project_dir)
+    until_the_sweep = [*_snakemake(project_dir, "local", *FAST), "--until", "sweep"]
+    local = subprocess.run(until_the_sweep, cwd=here, capture_output=True, text=True, timeout=400)
     assert local.returncode == 0, local.stdout[-4000:] + local.stderr[-4000:]
     slurm = testbed.run(*_snakemake(project_dir, "testbed", *FAST), cwd=there, timeout_s=600, check=False)
     assert slurm.code == 0, slurm.stdout[-4000:] + slurm.stderr[-4000:]
+    assert (there / "results/quickstart/report.html").is_file()
     assert len(_losses(here)) == 4, "two models in two layouts"
     assert _losses(here) == _losses(there)
 
 
 @pytest.mark.timeout(900)
-def test_the_same_command_finishes_a_study_that_was_killed_on_slurm(testbed, project_dir, tmp_path):
-    folder = make_project(tmp_path, project_dir)
+def test_the_same_command_finishes_a_study_that_was_killed_on_slurm(testbed, project_dir, there):
     argv = _snakemake(project_dir, "testbed", "--config", "study=interrupted")
     command = enter_argv(testbed.spec, login_host(testbed.spec).name, argv)
-    with (folder / "first.log").open("w") as log:
+    with (there / "first.log").open("w") as log:
         env = {**os.environ, **host_env(testbed.spec)}
-        driver = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True)
-    wait_for_the_middle(folder, lambda: driver.poll() is None)
-    second = testbed.run(*argv, cwd=folder, check=False, timeout_s=120)
+        driver = subprocess.Popen(command, cwd=there, env=env, stdout=log, stderr=log, start_new_session=True)
+    wait_for_the_middle(there, lambda: driver.poll() is None)
+    second = testbed.run(*argv, cwd=there, check=False, timeout_s=120)
     assert second.code == 1
     assert "study interrupted is driven by pid" in second.stdout + second.stderr
-    kill_everything(driver.pid, folder)
+    kill_everything(driver.pid, there)
     driver.wait()
-    short, long = list_trials(folder)
+    short, long = list_trials(there)
     finished_at = (short / "DONE.json").stat().st_mtime_ns
 
-    again = testbed.run(*argv, cwd=folder, check=False, timeout_s=600)
+    again = testbed.run(*argv, cwd=there, check=False, timeout_s=600)
     assert again.code == 0, again.stdout[-4000:] + again.stderr[-4000:]
-    assert (folder / "results/interrupted/report.html").is_file()
+    assert (there / "results/interrupted/report.html").is_file()
     assert (short / "DONE.json").stat().st_mtime_ns == finished_at
     assert [path.name for path in (short / "attempts").iterdir()] == ["1"]
     assert read_outcome(long)["attempt"] == 2

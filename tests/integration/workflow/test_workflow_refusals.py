@@ -18,6 +18,8 @@ from windtunnel.ledger.lease import take_lease
         ("study=nope", "study 'nope' is not known; known: quickstart, ticks; or write conf/study/nope.yaml"),
         ("overrides=parallelism.data=3", "a batch of 64 does not divide over 3 data-parallel ranks: set "),
         ("overrides=data.files=[nope.csv]", "raw file 'nope.csv' does not exist"),
+        ("overrides=model._target_=no_module.Net", "_target_ 'no_module.Net': no module 'no_module' in "),
+        ("overrides=features.reference=nope", "features.reference='nope' is no instrument of dataset 'arch_daily'"),
     ],
 )
 def test_a_users_mistake_is_a_workflow_error_and_nothing_runs(workdir, snakemake, config, message):
@@ -36,6 +38,8 @@ def test_a_second_driver_of_a_live_one_is_refused_by_name(workdir, snakemake):
     finally:
         lease.release()
     assert finished.returncode == 1
+    assert "WorkflowError" in finished.stderr
+    assert "BusyError" not in finished.stderr
     assert f"study quickstart is driven by pid {os.getpid()} on host {socket.gethostname()}" in finished.stderr
     assert snakemake("results/config/quickstart/report.yaml", stand_in=True).returncode == 0
 
@@ -60,3 +64,6 @@ def test_a_project_of_ones_own_builds_its_study_by_our_rules(tmp_path, snakemake
     assert finished.returncode == 0, text
     assert "results/mine/report.html" in text
     assert "results/quickstart" not in text
+    made = snakemake("--directory", str(folder), "results/config/mine/plan.yaml", snakefile=folder / "Snakefile")
+    assert made.returncode == 0, made.stderr
+    assert "my_model.MyModel" in (folder / "results/config/mine/plan.yaml").read_text()

@@ -51,6 +51,28 @@ def test_out_of_memory_is_told_from_failure(ending: Ending) -> None:
     assert judge_ending(ending)[0] == Verdict.OOM
 
 
+@pytest.mark.parametrize("slurm", [False, True])
+def test_a_neighbours_out_of_memory_is_not_ours(slurm: bool) -> None:
+    cause = RankError(1, "ValueError", "ValueError: no such loss", at=2.0)
+    ending = replace(BAD, oom_kills=3, errors=(cause,), slurm=slurm)
+    assert judge_ending(ending) == (Verdict.FAILED, "rank 1: ValueError: no such loss")
+    assert judge_ending(replace(BAD, oom_kills=3, log_tails={1: "no disk"}, slurm=slurm))[0] == Verdict.FAILED
+    killed_after = replace(ending, exits=(Exit(1, 1, stopped=False), Exit(0, -9, stopped=False)))
+    assert judge_ending(killed_after)[0] == Verdict.FAILED
+
+
+def test_a_rank_killed_for_memory_is_found_behind_one_that_only_saw_it_go() -> None:
+    echo = RankError(0, "RuntimeError", "RuntimeError: Connection reset by peer", at=1.0, secondary=True)
+    exits = (Exit(0, 1, stopped=False), Exit(1, -9, stopped=False))
+    ending = replace(BAD, exits=exits, errors=(echo,), oom_kills=1)
+    assert judge_ending(ending) == (Verdict.OOM, "rank 1 ended by SIGKILL: killed for memory")
+
+
+def test_a_rank_that_we_killed_ourselves_was_not_killed_for_memory() -> None:
+    ending = replace(BAD, exits=(Exit(1, 1, stopped=False), Exit(0, -9, stopped=True)), oom_kills=1)
+    assert judge_ending(ending)[0] == Verdict.FAILED
+
+
 @pytest.mark.parametrize(("code", "slurm"), [(-9, False), (137, True)])
 def test_a_rank_killed_from_outside_is_lost_and_not_failed(code: int, slurm: bool) -> None:
     echo = RankError(0, "RuntimeError", "RuntimeError: Connection reset by peer", at=1.0, secondary=True)

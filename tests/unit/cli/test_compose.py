@@ -1,7 +1,18 @@
 import pytest
 
-from windtunnel.cli.compose import check_study_name, compose_candidates, compose_study, cut_values
+from windtunnel.cli.compose import (
+    VARIED_CLUSTER,
+    check_study_name,
+    compose_candidates,
+    compose_study,
+    cut_trial,
+    cut_values,
+)
 from windtunnel.errors import SettingsError, StudyError
+from windtunnel.identity import trial_id
+from windtunnel.records.plan import Identity
+
+IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
 
 
 def write(path, text):
@@ -56,6 +67,23 @@ def test_a_space_with_an_empty_list_has_no_trials(project_dir):
         compose_candidates("quickstart", ["space.groups.model=[]"], project=project_dir)
 
 
+def test_a_time_limit_cannot_be_varied_for_it_is_no_part_of_a_trials_id(project_dir):
+    with pytest.raises(
+        StudyError, match=r"'cluster.time' cannot be varied: .* are one trial; set cluster.time itself"
+    ):
+        compose_candidates("quickstart", ["+space.values={cluster.time:[5,10]}"], project=project_dir)
+
+
+def test_what_of_the_cluster_may_be_varied_is_part_of_a_trials_id(project_dir):
+    trial = cut_trial(compose_study("quickstart", project=project_dir))
+    ids = {trial_id(trial, IDENTITY, "")}
+    for key in VARIED_CLUSTER:
+        name = key.removeprefix("cluster.")
+        cluster = trial.cluster.model_copy(update={name: getattr(trial.cluster, name) + 1})
+        ids.add(trial_id(trial.model_copy(update={"cluster": cluster}), IDENTITY, ""))
+    assert len(ids) == 1 + len(VARIED_CLUSTER)
+
+
 @pytest.mark.parametrize("space", ["+space.groups.cluster=[local]", "+space.values={data.max_rows:[1]}"])
 def test_what_all_trials_share_cannot_be_varied(project_dir, space):
     with pytest.raises(StudyError, match="cannot be varied; these can: "):
@@ -85,4 +113,12 @@ def test_an_unknown_name_in_the_site_file_is_refused(tmp_path):
 def test_a_configuration_file_that_is_not_yaml_is_the_users_mistake(tmp_path):
     write(tmp_path / "conf/study/own.yaml", "# @package _global_\ntraining: [1\n")
     with pytest.raises(SettingsError, match="not YAML"):
+        compose_study("own", project=tmp_path)
+
+
+def test_a_configuration_file_that_is_not_utf8_is_the_users_mistake(tmp_path):
+    path = tmp_path / "conf/study/own.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes("# caf\u00e9\n".encode("latin-1"))
+    with pytest.raises(SettingsError, match="not UTF-8"):
         compose_study("own", project=tmp_path)

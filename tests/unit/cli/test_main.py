@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from windtunnel.artifacts import write_artifact
 from windtunnel.cli.main import main
+from windtunnel.records.trial import Sweep
 
 
 def test_a_users_mistake_is_one_message_and_exit_code_2(tmp_path, capsys):
@@ -23,6 +25,17 @@ def test_a_damaged_artifact_is_one_message_and_exit_code_1(tmp_path, capsys):
     out = str(tmp_path / "checkpoints.json")
     assert main(["verify-checkpoints", "--study", "a", "--sweep", str(sweep), "--out", out]) == 1
     assert capsys.readouterr().err.startswith(f"windtunnel: {sweep} is damaged")
+
+
+def test_a_place_that_cannot_be_written_is_one_message_and_exit_code_1(tmp_path, capsys):
+    sweep = write_artifact(tmp_path / "sweep.json", Sweep("a", str(tmp_path), (), {}))
+    words = ["verify-checkpoints", "--study", "a", "--sweep", str(sweep)]
+    (tmp_path / "file").touch()
+    assert main([*words, "--out", str(tmp_path / "file/checkpoints.json")]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(("windtunnel: File exists: ", "windtunnel: Not a directory: "))
+    assert err.count("\n") == 1
+    assert str(tmp_path / "file") in err
 
 
 def test_the_command_runs_as_a_module_too():

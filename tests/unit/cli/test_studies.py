@@ -1,8 +1,10 @@
 import re
+import zipfile
 
 import pytest
 
-from windtunnel.cli.studies import check_studies, locate_input, read_studies
+from windtunnel.cli.checks import locate_input
+from windtunnel.cli.studies import check_studies, read_studies
 from windtunnel.errors import ClusterError, InputFileError, SettingsError, StudyError, UserError
 
 
@@ -79,6 +81,68 @@ def test_a_missing_raw_file_is_refused_before_anything_runs(small_project):
         check_studies(studies, project=small_project)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ("data.source=nope", "'data.source' = 'nope': Input should be 'daily_csv' or 'lean_tick'"),
+        ("task.name=nope", "'task.name' = 'nope': Input should be 'direction_volatility'"),
+        (
+            "task.train_fraction=0.9",
+            "task.train_fraction=0.9 and task.validation_fraction=0.15 leave nothing to test",
+        ),
+        (
+            "features.min_periods=9",
+            r"features.min_periods=9 is more than the shortest of .*=\[5, 20, 60\]: lower it to 5",
+        ),
+        (
+            "features.reference=dax",
+            "='dax' is no instrument of dataset 'arch_daily': set it to one of nasdaq, sp500, ",
+        ),
+        ("model._target_=no_module.Net", "_target_ 'no_module.Net': no module 'no_module' in .* check its spelling"),
+        ("model._target_=windtunnel.models.tnc.TCN", "no module 'windtunnel.models.tnc' in .* check its spelling"),
+    ],
+)
+def test_a_value_that_a_job_would_choke_on_is_refused_before_anything_runs(small_project, overrides, message):
+    with pytest.raises(SettingsError, match=message):
+        check_studies(read(small_project, overrides=overrides), project=small_project)
+
+
+def test_a_reference_named_as_ingest_names_it_is_taken(small_project):
+    check_studies(read(small_project, overrides="features.reference=vix"), project=small_project)
+
+
+def test_a_tick_files_instrument_is_known_from_its_name_alone(tmp_path):
+    (tmp_path / "conf/study").mkdir(parents=True)
+    study = "# @package _global_\ndefaults:\n  - override /data: lean_aig\n  - override /features: quotes\n"
+    (tmp_path / "conf/study/own.yaml").write_text(study + "data:\n  files: [a.zip]\n")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("20131009_aig_Quote_Tick.csv", "")
+    check_studies(read_studies({"study": "own"}, project=tmp_path), project=tmp_path)
+    other = read_studies({"study": "own", "overrides": "features.reference=aig_trade"}, project=tmp_path)
+    with pytest.raises(SettingsError, match=r"'aig_trade' is no instrument .* set it to one of aig_quote, or"):
+        check_studies(other, project=tmp_path)
+
+
+def test_one_study_may_stand_alone_on_the_command_line(small_project):
+    assert list(read(small_project, studies="ticks").by_name) == ["ticks"]
+
+
+def test_a_file_of_a_package_inside_a_package_is_refused(tmp_path):
+    with pytest.raises(
+        InputFileError, match=r"'package:a.b/c': 'a.b' is no top-level package, expected package:<name>/"
+    ):
+        locate_input("package:a.b/c", tmp_path)
+
+
+def test_a_partition_without_any_slurm_is_refused_with_the_fix(small_project, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    studies = read(small_project, cluster="slurm")
+    with pytest.raises(
+        ClusterError, match=r"partition main is Slurm's, .* no scontrol on PATH: .* or set cluster=local"
+    ):
+        check_studies(studies, project=small_project)
+
+
 def test_an_empty_raw_file_is_refused(tmp_path):
     (tmp_path / "a.csv").touch()
     with pytest.raises(InputFileError, match="is empty"):
@@ -112,6 +176,22 @@ def test_a_store_elsewhere_holds_what_studies_share(small_project):
     job = type("Wildcards", (), {"study": "small"})()
     assert studies.features_of(job).startswith("/srv/store/features/arch_daily-")
     assert studies.results == "results"
+
+
+def test_a_studys_sources_follow_the_users_model_and_torch(tmp_path, monkeypatch):
+    (tmp_path / "conf/study").mkdir(parents=True)
+    model = "model:\n  name: mine\n  _target_: my_model.Net\n  args: {}\n"
+    (tmp_path / "conf/study/own.yaml").write_text(f"# @package _global_\n{model}")
+    monkeypatch.chdir(tmp_path)
+    studies = read_studies({"study": "own"}, project=tmp_path)
+    job = type("Wildcards", (), {"study": "own"})()
+    found = []
+    for text in ("class Net: ...\n", "class Net:\n    size = 1\n"):
+        (tmp_path / "my_model.py").write_text(text)
+        found.append(studies.sources_of(job))
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "9.9")
+    found.append(studies.sources_of(job))
+    assert len(set(found)) == 3
 
 
 def test_all_these_are_users_mistakes():

@@ -3,8 +3,8 @@ import pytest
 from windtunnel.artifacts import write_artifact
 from windtunnel.cli.compose import compose_study
 from windtunnel.cli.main import main
-from windtunnel.cli.train import Inputs, Job, check_shared, default_study, plan_jobs, read_job
-from windtunnel.errors import LayoutError, StudyError
+from windtunnel.cli.train import Inputs, Job, check_shared, default_study, make_inputs, plan_jobs, read_job
+from windtunnel.errors import ClusterError, LayoutError, SettingsError, StudyError
 from windtunnel.records.data import Column, ShardManifest
 
 
@@ -49,6 +49,27 @@ def test_the_study_is_the_projects_first_or_quickstart(tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/workflow.yaml").write_text("studies: [mine, other]\n")
     assert default_study(tmp_path) == "mine"
+
+
+@pytest.mark.parametrize("data", [b"studies: [mine\n", "studies: [caf\u00e9]\n".encode("latin-1")])
+def test_a_broken_workflow_file_is_the_users_mistake(tmp_path, data):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/workflow.yaml").write_bytes(data)
+    with pytest.raises(SettingsError, match=r"workflow.yaml is not YAML in UTF-8: (?s:.*) or give study=NAME"):
+        default_study(tmp_path)
+
+
+def test_one_study_may_stand_alone_in_the_workflow_file(tmp_path):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/workflow.yaml").write_text("studies: mine\n")
+    assert default_study(tmp_path) == "mine"
+
+
+def test_training_on_slurm_without_any_is_refused_before_the_workflow_starts(small_project, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(small_project)
+    with pytest.raises(ClusterError, match="set cluster=local"):
+        make_inputs(compose_study("small", ["cluster=slurm"], project=small_project))
 
 
 def test_cfg_prints_the_composed_settings_and_trains_nothing(tmp_path, monkeypatch, capsys):

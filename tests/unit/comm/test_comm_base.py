@@ -28,9 +28,6 @@ class ThreadComm:
         values = self.allgather(value)
         return values if self.rank == 0 else None
 
-    def broadcast(self, value):
-        return self.allgather(value)[0]
-
 
 def on_ranks(size, work):
     values, barrier, results = [None] * size, threading.Barrier(size), [None] * size
@@ -85,4 +82,4 @@ def test_a_world_of_one_talks_to_itself():
     comm = SingleComm()
     comm.barrier()
     assert (comm.rank, comm.size) == (0, 1)
-    assert (comm.gather(7), comm.allgather(7), comm.broadcast(7)) == ([7], [7], 7)
+    assert (comm.gather(7), comm.allgather(7)) == ([7], [7])

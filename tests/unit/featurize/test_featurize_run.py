@@ -12,7 +12,7 @@ from windtunnel.featurize.daily import DAY_NS
 from windtunnel.featurize.run import run_featurize
 from windtunnel.records.data import Column, ShardManifest
 from windtunnel.settings.features import FeatureSettings
-from windtunnel.shards.manifest import manifest_sha256, read_manifest, verify_shards
+from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest
 from windtunnel.shards.reader import read_shard
 from windtunnel.shards.writer import write_shard
 
@@ -72,7 +72,7 @@ def test_manifest_describes_every_feature_and_names_its_parent(tmp_path: Path) -
     assert arrays["features"].shape == (len(arrays["time_ns"]), len(manifest.columns) - 2)
     assert manifest.parent_sha256 == manifest_sha256(read_manifest(tmp_path / "raw" / "MANIFEST.json"))
     assert read_manifest(tmp_path / "features" / "MANIFEST.json") == manifest
-    assert verify_shards(tmp_path / "features" / "MANIFEST.json") == []
+    assert {check_shard(tmp_path / "features", shard) for shard in manifest.shards} == {""}
 
 
 def test_features_are_finite_float32_and_prices_are_the_references(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.checkpoints.dcp import model_tensors, save_tensors
 from windtunnel.checkpoints.format import CheckpointManifest, publish_checkpoint, start_checkpoint
 from windtunnel.checkpoints.run import run_verify_checkpoints
+from windtunnel.identity import hash_user_files
 from windtunnel.latency.run import run_latency
 from windtunnel.models.build import build_model
 from windtunnel.records.checks import Latency
@@ -63,3 +65,43 @@ def test_a_trial_newer_than_the_check_is_named(sweep):
         SETTINGS, sweep=sweep, checkpoints=sweep.with_name("checkpoints.json"), out=sweep.with_name("latency.json")
     )
     assert latency.skipped == {"cc": "its final checkpoint was not checked: run verify-checkpoints again"}
+
+
+MINE = "from torch import nn\nclass Mine(nn.Linear):\n    def __init__(self, n_features, n_outputs, window):\n"
+MINE += "        super().__init__(n_features, n_outputs)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            MINE + "    changed = 1\n",
+            r"its model could not be restored: the code of timed_toy_model.Mine in .* changed",
+        ),
+        (None, r"its model could not be restored: model _target_ 'timed_toy_model.Mine': no module"),
+    ],
+)
+def test_a_model_whose_code_is_no_longer_what_was_trained_is_not_timed(sweep, tmp_path, text, reason):
+    source = tmp_path / "timed_toy_model.py"
+    source.write_text(MINE)
+    settings = trial_settings(model={"name": "mine", "_target_": "timed_toy_model.Mine"})
+    config = write_trial(
+        tmp_path / "trials/aa", tmp_path / "features/MANIFEST.json", settings, import_root=str(tmp_path)
+    )
+    trained = replace(config.trial, user_sha256=hash_user_files("timed_toy_model.Mine", str(tmp_path)))
+    write_artifact(tmp_path / "trials/aa/config.yaml", replace(config, trial=trained))
+    source.unlink() if text is None else source.write_text(text)
+    latency = _run(sweep)
+    assert latency.rows == ()
+    assert re.search(reason, latency.skipped["aa"])
+
+
+def test_a_model_that_cannot_be_imported_any_more_is_named(sweep, tmp_path):
+    (tmp_path / "unimportable_toy_model.py").write_text("import no_such_package_at_all\n")
+    settings = trial_settings(model={"name": "mine", "_target_": "unimportable_toy_model.Mine"})
+    config = write_trial(
+        tmp_path / "trials/aa", tmp_path / "features/MANIFEST.json", settings, import_root=str(tmp_path)
+    )
+    trained = replace(config.trial, user_sha256=hash_user_files("unimportable_toy_model.Mine", str(tmp_path)))
+    write_artifact(tmp_path / "trials/aa/config.yaml", replace(config, trial=trained))
+    assert "cannot import 'unimportable_toy_model'" in _run(sweep).skipped["aa"]

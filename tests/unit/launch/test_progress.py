@@ -39,6 +39,15 @@ def test_what_was_there_before_is_no_news(tmp_path: Path) -> None:
     assert progress.news() == ""
 
 
+def test_a_file_that_a_resumed_attempt_cut_short_is_followed_again(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text("".join(line(step) for step in range(100, 110)))
+    progress = Progress(metrics, 200)
+    progress.skip_past()
+    metrics.write_text(line(100) + line(101))
+    assert progress.news().startswith("step 101/200")
+
+
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.jsonl"
     metrics.write_text(line(10)[:20])

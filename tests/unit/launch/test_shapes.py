@@ -6,7 +6,7 @@ import pytest
 from submitit.slurm.slurm import SlurmExecutor
 
 from fake_trials import make_trial
-from windtunnel.launch.shapes import group_by_shape, render_parameters
+from windtunnel.launch.shapes import cut_arrays, render_parameters
 from windtunnel.records.plan import Shape
 from windtunnel.settings.cluster import ClusterSettings
 
@@ -42,10 +42,10 @@ def test_a_short_trial_is_warned_in_proportion() -> None:
 def test_trials_of_one_shape_share_an_array_in_order() -> None:
     small = [make_trial(name) for name in "ab"]
     large = [make_trial(name, ranks=2) for name in "cd"]
-    groups = list(group_by_shape([small[0], large[0], small[1], large[1]]))
+    groups = list(cut_arrays([small[0], large[0], small[1], large[1]]))
     assert groups == [tuple(small), tuple(large)]
 
 
 def test_an_array_holds_no_more_than_slurm_takes() -> None:
     trials = [make_trial(str(number)) for number in range(5)]
-    assert [len(group) for group in group_by_shape(trials, limit=2)] == [2, 2, 1]
+    assert [len(group) for group in cut_arrays(trials, limit=2)] == [2, 2, 1]

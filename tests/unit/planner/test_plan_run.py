@@ -1,11 +1,12 @@
+import json
 import re
 from dataclasses import replace
 
 import pytest
 
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.errors import StudyError
-from windtunnel.planner.prune import find_misfit, usable_nodes
+from windtunnel.errors import ArtifactError, StudyError
+from windtunnel.planner.prune import find_misfit
 from windtunnel.planner.rounds import next_round
 from windtunnel.planner.run import run_plan
 from windtunnel.records.cluster import Node, Topology
@@ -47,9 +48,8 @@ def test_a_partition_that_holds_the_shape_is_no_misfit():
 @pytest.mark.parametrize(
     ("shape", "topology", "reason"),
     [
-        (SHAPE, cluster("leaf0"), r"2 nodes with 2 CPUs each .* but 1 of 1 usable"),
-        (SHAPE, cluster("leaf0", "leaf0", cpus=1), r"0 of 2 usable nodes of main have them \(largest: 1\)"),
-        (SHAPE, cluster("leaf0", "leaf0", state="DOWN*"), r"0 of 0 usable"),
+        (SHAPE, cluster("leaf0"), r"2 nodes with 2 CPUs each .* but 1 of 1 nodes"),
+        (SHAPE, cluster("leaf0", "leaf0", cpus=1), r"0 of 2 nodes of main have them \(largest: 1\)"),
         (replace(SHAPE, gpus_per_node=1), cluster("leaf0", "leaf0"), r"1 GPUs each"),
         (replace(SHAPE, mem_mib=9000), cluster("leaf0", "leaf0"), r"9000 MiB of memory each .*largest: 4096"),
         (replace(SHAPE, time_min=90), cluster("leaf0", "leaf0"), r"past the limit .* set cluster.time=01:00:00"),
@@ -59,9 +59,9 @@ def test_a_shape_that_does_not_fit_is_told_what_is_missing(shape, topology, reas
     assert re.search(reason, find_misfit(shape, topology))
 
 
-def test_drained_nodes_are_not_counted():
-    mixed = replace(cluster("a", "a"), nodes=(*cluster("a").nodes, *cluster("a", state="IDLE+DRAIN").nodes))
-    assert len(usable_nodes(mixed)) == 1
+@pytest.mark.parametrize("state", ["DOWN*", "IDLE+DRAIN", "MAINT"])
+def test_nodes_that_were_out_of_service_when_measured_still_count(state):
+    assert find_misfit(SHAPE, cluster("leaf0", "leaf0", state=state)) == ""
 
 
 def test_the_plan_is_what_is_printed_and_written(plan, tmp_path, capsys):
@@ -92,7 +92,7 @@ def test_layouts_that_do_not_fit_the_partition_are_pruned_with_the_reason(plan, 
 
 def test_a_plan_without_a_trial_is_an_error(plan):
     with pytest.raises(StudyError, match="no legal trial of 8"):
-        plan(cluster("leaf0", cpus=1, state="DOWN"))
+        plan(cluster("leaf0", cpus=0))
 
 
 def test_a_round_is_what_has_no_result_yet(plan):
@@ -111,3 +111,12 @@ def test_old_cluster_facts_give_a_warning_and_no_more(plan, features, capsys):
     path.write_text(text.replace(f'"created": "{created}', '"created": "2001'))
     assert plan(topology=path).trials
     assert f"warning: {path} is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("provenance", [None, "today", {}, {"created": "soon"}, {"created": 5}])
+def test_an_artifact_without_its_moment_is_damaged(plan, features, provenance):
+    path = write_artifact(features.with_name("topology.json"), cluster("leaf0"))
+    document = {**json.loads(path.read_text()), "provenance": provenance}
+    path.write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match=r"topology\.json does not say when it was made: remove it"):
+        plan(topology=path)

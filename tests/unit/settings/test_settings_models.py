@@ -1,10 +1,15 @@
 """Settings refuse what they do not know, in one message."""
 
+from typing import get_args
+
 import pytest
 
 from windtunnel.errors import InputFileError, SettingsError
+from windtunnel.ingest.run import SOURCES
 from windtunnel.settings.base import parse_settings, read_settings
 from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.settings.data import DataSettings
+from windtunnel.settings.features import FeatureSettings
 from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.study import FeaturizeSettings
 from windtunnel.settings.task import TaskSettings
@@ -50,3 +55,51 @@ def test_settings_survive_their_own_dump():
 def test_a_missing_settings_file_is_named(tmp_path):
     with pytest.raises(InputFileError, match="nowhere"):
         read_settings(TaskSettings, tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "message"),
+    [
+        (
+            TaskSettings,
+            {"train_fraction": 0.8, "validation_fraction": 0.25},
+            r"^here: task.train_fraction=0.8 and task.validation_fraction=0.25 leave nothing to test on: lower one",
+        ),
+        (
+            FeatureSettings,
+            {"recipe": "daily", "reference": "a", "windows": [20, 5], "min_periods": 6},
+            r"^here: features.min_periods=6 is more than the shortest of features.windows=\[20, 5\]: lower it to 5",
+        ),
+        (
+            FeatureSettings,
+            {"recipe": "daily", "reference": "a", "windows": [5, 5]},
+            r"^here: features.windows=\[5, 5\]: name each length once$",
+        ),
+        (TaskSettings, {"name": "nope"}, "^here: setting 'name' = 'nope': Input should be 'direction_volatility'$"),
+        (
+            DataSettings,
+            {"dataset": "d", "source": "nope", "files": ["a"]},
+            "'source' = 'nope': Input should be 'daily_csv' or 'lean_tick'$",
+        ),
+    ],
+)
+def test_what_no_stage_could_use_is_refused_with_the_fix(kind, plain, message):
+    with pytest.raises(SettingsError, match=message):
+        parse_settings(kind, plain, where="here")
+
+
+def test_fractions_that_leave_a_test_range_and_a_window_of_min_periods_are_taken():
+    assert TaskSettings(train_fraction=0.8, validation_fraction=0.19).validation_fraction == 0.19
+    assert FeatureSettings(recipe="daily", reference="a", windows=(5,), min_periods=5).windows == (5,)
+
+
+def test_the_known_sources_and_tasks_are_those_that_there_are():
+    assert set(get_args(DataSettings.model_fields["source"].annotation)) == set(SOURCES)
+    assert TaskSettings().name == "direction_volatility"
+
+
+def test_a_settings_file_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "task.yaml"
+    path.write_bytes("window: 3 # caf\u00e9\n".encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"task.yaml is not UTF-8 text .*: save it as UTF-8"):
+        read_settings(TaskSettings, path)

@@ -8,7 +8,7 @@ import pytest
 from windtunnel.artifacts import write_artifact
 from windtunnel.errors import ArtifactError, InputFileError
 from windtunnel.records.data import Column, InputFile, ShardManifest
-from windtunnel.shards.manifest import manifest_sha256, read_manifest, verify_shards
+from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest
 from windtunnel.shards.writer import write_shard
 
 
@@ -26,21 +26,21 @@ def test_a_manifest_is_read_back(tmp_path):
     assert publish(tmp_path) == read_manifest(tmp_path / "MANIFEST.json")
 
 
-def test_whole_shards_verify(tmp_path):
-    publish(tmp_path)
-    assert verify_shards(tmp_path / "MANIFEST.json") == []
+def test_a_whole_shard_passes(tmp_path):
+    (shard,) = publish(tmp_path).shards
+    assert check_shard(tmp_path, shard) == ""
 
 
 def test_a_flipped_byte_a_cut_and_a_missing_file_are_each_told(tmp_path):
-    publish(tmp_path)
+    (shard,) = publish(tmp_path).shards
     path = tmp_path / "x.h5"
     data = path.read_bytes()
     path.write_bytes(bytes([data[0], data[1] ^ 1]) + data[2:])
-    assert "has SHA-256" in verify_shards(tmp_path / "MANIFEST.json")[0]
+    assert "has SHA-256" in check_shard(tmp_path, shard)
     path.write_bytes(data[:-1])
-    assert f"has {len(data) - 1} bytes, its manifest says {len(data)}" in verify_shards(tmp_path / "MANIFEST.json")[0]
+    assert f"has {len(data) - 1} bytes, its manifest says {len(data)}" in check_shard(tmp_path, shard)
     path.unlink()
-    assert verify_shards(tmp_path / "MANIFEST.json") == [f"{path} is missing"]
+    assert check_shard(tmp_path, shard) == f"{path} is missing"
 
 
 def test_the_content_hash_does_not_depend_on_where_raw_files_lay_or_when(tmp_path):

@@ -34,4 +34,4 @@ def test_a_stretch_without_a_sample_is_refused_by_name():
 
 def test_fractions_that_leave_nothing_to_test_on_are_refused():
     with pytest.raises(SettingsError, match="leave nothing to test on"):
-        split_rows(1000, TaskSettings(train_fraction=0.8, validation_fraction=0.2))
+        split_rows(1000, TaskSettings().model_copy(update={"train_fraction": 0.8, "validation_fraction": 0.2}))

@@ -3,9 +3,9 @@ import torch
 from torch import nn
 
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.errors import InputFileError, SettingsError
+from windtunnel.errors import ArtifactError, SettingsError
 from windtunnel.records.cluster import Models
-from windtunnel.records.data import Column, ShardManifest
+from windtunnel.records.data import Column, ShardEntry, ShardManifest
 from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.study import TraceSettings
 from windtunnel.settings.task import TaskSettings
@@ -44,7 +44,7 @@ def settings(kind, **args):
 
 
 def trace(kind, **args):
-    return trace_model(settings(kind, **args), n_features=N_FEATURES, window=WINDOW, batch_size=BATCH)
+    return trace_model(settings(kind, **args), n_features=N_FEATURES, n_outputs=2, window=WINDOW, batch_size=BATCH)
 
 
 def test_a_linear_layer_has_its_parameters_and_flops():
@@ -64,7 +64,7 @@ def test_a_forward_that_makes_tensors_is_traced():
 @pytest.mark.parametrize("target", ["windtunnel.models.tcn.TCN", "windtunnel.models.transformer.CausalTransformer"])
 def test_operations_of_our_models_sum_to_their_flops(target):
     found = trace_model(
-        ModelSettings(name="m", target=target), n_features=N_FEATURES, window=WINDOW, batch_size=BATCH
+        ModelSettings(name="m", target=target), n_features=N_FEATURES, n_outputs=2, window=WINDOW, batch_size=BATCH
     )
     assert sum(operation.flops for operation in found.operations) == found.forward_flops > 0
 
@@ -86,7 +86,8 @@ def test_a_model_that_does_not_fit_is_refused_by_name(kind, args, message):
 def manifest(tmp_path, kind, names):
     path = tmp_path / "MANIFEST.json"
     columns = tuple(Column(name, "float32") for name in names)
-    write_artifact(path, ShardManifest(kind, "d", "s", columns, (), (), ""))
+    shard = ShardEntry("x.h5", "x", 1, 1, "", 0, 0)
+    write_artifact(path, ShardManifest(kind, "d", "s", columns, (shard,), (), ""))
     return path
 
 
@@ -102,5 +103,5 @@ def test_the_stage_writes_every_model(tmp_path):
 def test_raw_shards_are_refused(tmp_path):
     features = manifest(tmp_path, "raw", ["time_ns", "close"])
     stage = TraceSettings(models=(settings(Linear),), task=TaskSettings(), batch_size=BATCH)
-    with pytest.raises(InputFileError, match="give the manifest that featurize wrote"):
+    with pytest.raises(ArtifactError, match="1 raw shards, expected features: run featurize"):
         run_trace(stage, features=features, out=tmp_path / "models.json")

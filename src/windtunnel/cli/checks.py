@@ -1,0 +1,73 @@
+"""What a study needs of the world before anything is submitted: its models' code, its raw files, its partitions."""
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from windtunnel.errors import ClusterError, InputFileError, SettingsError
+from windtunnel.identity import hash_user_files
+from windtunnel.planner.space import list_combinations
+from windtunnel.settings.study import PlanSettings, StudySettings
+
+
+def hash_user_models(plan: PlanSettings, project: Path) -> dict[str, str]:
+    """Hash of the user's code behind each model of a study; raises SettingsError for a module that is not there."""
+    targets = {trial.model.target for _, trial in list_combinations(plan)}
+    return {target: hash_user_files(target, str(project)) for target in sorted(targets)}
+
+
+def check_data(study: StudySettings, project: Path) -> None:
+    """Raise a UserError unless every raw file is there, of its source, and one of them is the reference."""
+    from windtunnel.ingest.run import plan_jobs
+
+    located = tuple(str(locate_input(file, project)) for file in study.data.files)
+    jobs = plan_jobs(study.data.model_copy(update={"files": located}))
+    known = sorted({job.identity.instrument for job in jobs})
+    if study.features.reference not in known:
+        raise SettingsError(
+            f"features.reference={study.features.reference!r} is no instrument of dataset {study.data.dataset!r}:"
+            f" set it to one of {', '.join(known)}, or add its file to data.files"
+        )
+
+
+def locate_input(file: str, project: Path) -> Path:
+    """Where a raw file of the settings lies; raises InputFileError unless it is there, readable and not empty."""
+    path = project / file
+    if file.startswith("package:"):
+        package, _, inside = file.removeprefix("package:").partition("/")
+        if not package.isidentifier():  # find_spec would import what stands before a dot
+            raise InputFileError(
+                f"raw file {file!r}: {package!r} is no top-level package, expected package:<name>/<path>, such as"
+                " package:arch/data/vix/vix.csv.gz: correct data.files"
+            )
+        spec = find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise InputFileError(f"raw file {file!r}: package {package!r} is not installed: pip install {package}")
+        path = Path(spec.submodule_search_locations[0]) / inside
+    if not path.is_file():
+        raise InputFileError(f"raw file {file!r} does not exist (looked for {path}): correct data.files")
+    if not os.access(path, os.R_OK):
+        raise InputFileError(f"raw file {path} cannot be read: give this user read permission")
+    if path.stat().st_size == 0:
+        raise InputFileError(f"raw file {path} is empty: fetch it again, or take it out of data.files")
+    return path
+
+
+def check_partitions(wanted: set[str]) -> None:
+    """Raise ClusterError for a partition that this machine's Slurm does not have, or without any Slurm."""
+    if not wanted:
+        return
+    if shutil.which("scontrol") is None:
+        raise ClusterError(
+            f"partition {', '.join(sorted(wanted))} is Slurm's, and this machine has no scontrol on PATH: start this"
+            " on a login node of the cluster, or set cluster=local"
+        )
+    from windtunnel.slurm.scontrol import list_partitions
+
+    known = list_partitions()
+    for partition in sorted(wanted - set(known)):
+        raise ClusterError(
+            f"partition {partition!r} does not exist on this cluster (known: {', '.join(known) or 'none'}):"
+            " set it in the site file, or cluster.partition"
+        )
