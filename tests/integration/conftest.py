@@ -11,6 +11,6 @@ TESTBED = {HERE / "workflow" / "test_readme.py"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            # Testbeds beside each other work, but a test of what one leaves behind must not see another's come and go.
+            # Testbeds beside each other work, but a test of what one leaves must not see another's come and go.
             testbed = HERE / "slurm" in item.path.parents or item.path in TESTBED
             item.add_marker(pytest.mark.xdist_group("testbed" if testbed else item.path.stem))
