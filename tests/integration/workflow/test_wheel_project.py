@@ -26,15 +26,14 @@ def site(tmp_path_factory, wheel) -> Path:
     folder = tmp_path_factory.mktemp("site")
     venv.create(folder, with_pip=True)
     python = folder / "bin/python"
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
-    subprocess.run(install, check=True)
-    packages = Path(
-        subprocess.check_output(
-            [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True
-        ).strip()
-    )
+    paths = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    packages = Path(subprocess.check_output(paths, text=True).strip())
     # A .pth inside an added folder is not read, so that the editable install stays out.
     (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    # The folder of wheels has ours alone: whatever pip wanted to replace, torch above all, it could not find.
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--ignore-installed", "--no-deps"]
+    subprocess.run([*install, str(wheel)], check=True)
+    subprocess.run([str(python), "-m", "pip", "check"], check=True)
     return folder
 
 
