@@ -38,8 +38,9 @@ def test_a_command_past_its_time_is_killed_with_its_children():
 def test_an_interrupted_command_is_killed_with_its_children(tmp_path):
     pids = tmp_path / "pids"
     # The shell itself ends meanwhile; its child, which holds the pipe, must be killed.
-    shell = f"sleep 60 & echo $! > {pids}; kill -INT $PPID"
-    code = f"from windtunnel.process import run_command; run_command(['sh', '-c', {shell!r}])"
+    # Its input comes when the command is being waited for: earlier is too early to interrupt.
+    shell = f"read go; sleep 60 & echo $! > {pids}; kill -INT $PPID"
+    code = f"from windtunnel.process import run_command; run_command(['sh', '-c', {shell!r}], stdin='go\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.returncode == -signal.SIGINT
     deadline = time.monotonic() + 10

@@ -63,6 +63,11 @@ def _joins(mpiexec: str, ranks: int, env: Mapping[str, str]) -> bool:
             timeout_s=_PROBE_TIMEOUT_S,
             check=False,
         )
-    except CommandError:
+    except CommandError as error:
+        print(f"{mpiexec} does not fit: {error}", flush=True)
         return False
-    return finished.stdout.count(f"size {ranks}") == ranks
+    if finished.stdout.count(f"size {ranks}") == ranks:
+        return True
+    said = (finished.stderr.strip() or finished.stdout.strip() or f"exit code {finished.code}").splitlines()
+    print(f"{mpiexec} does not fit mpi4py: {' | '.join(said[:6])}", flush=True)
+    return False
