@@ -70,10 +70,10 @@ check: check-deps
 system-deps:
 	@tools/system-deps
 
-# The others start clusters and ranks of their own, and mostly wait: two at a time, grouped in their conftest.
+# Unit tests share both cores; the others start clusters and ranks of their own, one at a time.
 test: system-deps test-deps
 	pytest -q -n 2 tests/unit
-	pytest -q -n 2 --dist loadgroup --durations=15 tests/integration
+	pytest -q --durations=15 tests/integration
 
 bench: build $(VENV)/.test
 	@python -m benchmarks $(NAME)

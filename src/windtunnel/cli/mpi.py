@@ -38,10 +38,11 @@ def restart_under_mpi(ranks: int, words: Sequence[str]) -> None:
 
 def find_mpiexec(ranks: int, env: Mapping[str, str]) -> str | None:
     """The first mpiexec (the site's before the environment's own) whose ranks mpi4py joins to one world."""
-    own = Path(sys.executable).parent
-    elsewhere = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part) != own)
-    candidates = (shutil.which("mpiexec", path=elsewhere), shutil.which("mpiexec", path=str(own)))
-    return next((path for path in candidates if path is not None and _fits(path, ranks, env)), None)
+    own = str(Path(sys.executable).parent)
+    folders = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part != own]
+    found = (shutil.which("mpiexec", path=folder) for folder in [*dict.fromkeys(folders), own])
+    candidates = dict.fromkeys(path for path in found if path is not None)
+    return next((path for path in candidates if _fits(path, ranks, env)), None)
 
 
 def local_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -51,11 +52,6 @@ def local_env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _fits(mpiexec: str, ranks: int, env: Mapping[str, str]) -> bool:
-    # Twice: Open MPI's runs beside each other share a folder in /tmp that one may remove as another enters it.
-    return any(_joins(mpiexec, ranks, env) for _ in range(2))
-
-
-def _joins(mpiexec: str, ranks: int, env: Mapping[str, str]) -> bool:
     argv = [mpiexec, "-n", str(ranks), sys.executable, "-c", _PROBE]
     try:
         finished = run_command(

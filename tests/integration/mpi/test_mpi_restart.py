@@ -1,3 +1,4 @@
+import os
 import sys
 
 import pytest
@@ -18,6 +19,16 @@ def test_an_mpiexec_whose_ranks_do_not_join_does_not_fit(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
     assert find_mpiexec(2, {"PATH": "/usr/bin:/bin"}) is None
+
+
+@pytest.mark.mpi
+def test_an_mpiexec_that_does_not_fit_hides_none_behind_it(tmp_path, monkeypatch):
+    stranger = tmp_path / "mpiexec"
+    stranger.write_text("#!/bin/sh\necho size 1\n")
+    stranger.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = find_mpiexec(2, local_env({"PATH": "/usr/bin:/bin", "HOME": "/root"}))
+    assert found not in (None, str(stranger))
 
 
 @pytest.mark.mpi
