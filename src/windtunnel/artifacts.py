@@ -123,6 +123,22 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
+def check_file(path: Path, *, size_bytes: int, sha256: str, name: str) -> str:
+    """Why the file at `path` is not what its manifest says, calling it `name`; empty when every byte is right."""
+    try:
+        found_bytes = path.stat().st_size
+        if found_bytes != size_bytes:
+            return f"{name} has {found_bytes} bytes, its manifest says {size_bytes}"
+        found = hash_file(path)
+    except FileNotFoundError:
+        return f"{name} is missing"
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror}"
+    if found != sha256:
+        return f"{name} has SHA-256 {found[:12]}..., its manifest says {sha256[:12]}..."
+    return ""
+
+
 def read_provenance() -> dict[str, str]:
     """Code version, machine and moment, as each artifact carries them."""
     return {**_machine(), "created": datetime.now(UTC).isoformat(timespec="seconds")}

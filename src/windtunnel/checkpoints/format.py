@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from windtunnel.artifacts import fsync_dir, fsync_file, hash_file, hash_json, read_artifact, write_artifact
+from windtunnel.artifacts import (
+    check_file,
+    fsync_dir,
+    fsync_file,
+    hash_file,
+    hash_json,
+    read_artifact,
+    write_artifact,
+)
 from windtunnel.errors import ArtifactError, CheckpointError, InputFileError
 
 MANIFEST = "MANIFEST.json"
@@ -169,16 +177,5 @@ def remove_leftovers(checkpoints_dir: Path) -> None:
 
 
 def _check_file(folder: Path, item: CheckpointFile) -> str:
-    path = folder / item.file
-    try:
-        found_bytes = path.stat().st_size
-        if found_bytes != item.bytes:
-            return f"{folder.name}/{item.file} has {found_bytes} bytes, its manifest says {item.bytes}"
-        found = hash_file(path)
-    except FileNotFoundError:
-        return f"{folder.name}/{item.file} is missing"
-    except OSError as error:
-        return f"{folder.name}/{item.file} cannot be read: {error.strerror}"
-    if found != item.sha256:
-        return f"{folder.name}/{item.file} has SHA-256 {found[:12]}..., its manifest says {item.sha256[:12]}..."
-    return ""
+    name = f"{folder.name}/{item.file}"
+    return check_file(folder / item.file, size_bytes=item.bytes, sha256=item.sha256, name=name)

@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from windtunnel.artifacts import hash_file, hash_json, read_artifact
+from windtunnel.artifacts import check_file, hash_json, read_artifact
 from windtunnel.records.data import ShardEntry, ShardManifest
 
 
@@ -21,15 +21,4 @@ def manifest_sha256(manifest: ShardManifest) -> str:
 def check_shard(folder: Path, entry: ShardEntry) -> str:
     """Why the file of `entry` in `folder` is not what was published; empty when it is."""
     path = folder / entry.file
-    try:
-        found_bytes = path.stat().st_size
-        if found_bytes != entry.bytes:
-            return f"{path} has {found_bytes} bytes, its manifest says {entry.bytes}"
-        found = hash_file(path)
-    except FileNotFoundError:
-        return f"{path} is missing"
-    except OSError as error:
-        return f"{path} cannot be read: {error.strerror}"
-    if found != entry.sha256:
-        return f"{path} has SHA-256 {found[:12]}..., its manifest says {entry.sha256[:12]}..."
-    return ""
+    return check_file(path, size_bytes=entry.bytes, sha256=entry.sha256, name=str(path))
