@@ -70,10 +70,10 @@ check: check-deps
 system-deps:
 	@tools/system-deps
 
-# Unit tests share both cores; the others start clusters and ranks of their own, one at a time.
+# Two workers, since there is more waiting than computing; tests that start a testbed share one (tests/conftest.py).
 test: system-deps test-deps
 	pytest -q -n 2 tests/unit
-	pytest -q --durations=15 tests/integration
+	pytest -q -n 2 --dist loadgroup --durations=25 tests/integration
 
 bench: build $(VENV)/.test
 	@python -m benchmarks $(NAME)

@@ -1,4 +1,4 @@
-"""A user's own project, with nothing of ours but the wheel."""
+"""A cluster without network: the bundle, its installer, and a user's own project with nothing but these."""
 
 import json
 import os
@@ -6,35 +6,49 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory, project_dir) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    argv = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    finished = subprocess.run([*argv, str(project_dir)], capture_output=True, text=True)
+def bundle(tmp_path_factory, project_dir) -> Path:
+    """What `make bundle` makes, its wheels taken from this environment instead of the network."""
+    folder = tmp_path_factory.mktemp("dist") / "bundle"
+    argv = [sys.executable, "-m", "tools.bundle", "--repack", "--out", str(folder)]
+    finished = subprocess.run(argv, cwd=project_dir, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
-    return next(folder.glob("*.whl"))
+    return folder
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, wheel) -> Path:
-    """An environment that has the wheel, and the dependencies of this one (but not the checkout)."""
-    folder = tmp_path_factory.mktemp("site")
-    venv.create(folder, with_pip=True)
+def site_python(tmp_path_factory) -> Path:
+    """A cluster's Python: it has torch, and nothing else."""
+    folder = tmp_path_factory.mktemp("module")
+    venv.create(folder, with_pip=False)
     python = folder / "bin/python"
-    paths = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
-    packages = Path(subprocess.check_output(paths, text=True).strip())
-    # A .pth inside an added folder is not read, so that the editable install stays out.
-    (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    # The folder of wheels has ours alone: whatever pip wanted to replace, torch above all, it could not find.
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--ignore-installed", "--no-deps"]
-    subprocess.run([*install, str(wheel)], check=True)
-    subprocess.run([str(python), "-m", "pip", "check"], check=True)
-    return folder
+    for name in ("torch", "torchgen", "functorch", _info_folder("torch")):
+        installed = Path(sysconfig.get_paths()["purelib"]) / name
+        if installed.exists():
+            (_packages(python) / name).symlink_to(installed)
+    return python
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory, bundle, site_python) -> tuple[Path, str]:
+    """The prefix that the bundle's installer made for that Python without network, and what it printed."""
+    prefix = tmp_path_factory.mktemp("shared") / "windtunnel"
+    argv = [str(site_python), str(bundle / "install.py"), str(prefix)]
+    # Compiling all that is never imported takes as long as the test.
+    finished = subprocess.run(argv, env={**os.environ, "COMPILE": "0"}, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
+    return prefix, finished.stdout
+
+
+@pytest.fixture(scope="module")
+def site(installed) -> Path:
+    return installed[0]
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +59,39 @@ def project(tmp_path_factory, site) -> Path:
     return folder
 
 
+def _packages(python: Path) -> Path:
+    paths = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    return Path(subprocess.check_output(paths, text=True).strip())
+
+
+def _info_folder(name: str) -> str:
+    return next(file.parts[0] for file in distribution(name).files or [] if file.parts[0].endswith(".dist-info"))
+
+
+def _find_torch(python: Path) -> list[str]:
+    code = "import torch; print(torch.__version__, torch.__file__)"
+    return subprocess.check_output([str(python), "-c", code], text=True).split()
+
+
 def _run(site: Path, cwd: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     path = f"{site / 'bin'}:/usr/local/bin:/usr/bin:/bin"
     command = [str(site / "bin" / argv[0]), *argv[1:]] if argv[0] == "windtunnel" else [*argv]
     return subprocess.run(command, cwd=cwd, env={**env, "PATH": path}, capture_output=True, text=True, timeout=500)
+
+
+def test_the_installer_keeps_the_sites_torch_and_meets_every_requirement(installed, site_python):
+    prefix, printed = installed
+    kept = str(_packages(site_python) / "torch/__init__.py")
+    assert _find_torch(prefix / "bin/python") == [version("torch"), kept]
+    assert "No broken requirements found" in printed
+
+
+def test_the_installer_writes_into_no_folder_that_exists(site, site_python, bundle):
+    argv = [str(site_python), str(bundle / "install.py"), str(site)]
+    finished = subprocess.run(argv, capture_output=True, text=True)
+    assert finished.returncode == 1
+    assert f"{site} exists: name a new folder" in finished.stderr
 
 
 def test_the_wheel_carries_workflow_conf_profiles_and_the_library(site):
