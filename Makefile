@@ -8,8 +8,11 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # The lock is closed (pip has nothing to resolve), and what is never imported need not be compiled: a third of the time.
 PIP_LOCKED := $(PIP) --no-deps --no-compile
 export PATH := $(BIN):$(PATH)
+ifneq ($(words $(CURDIR)),1)
+$(error make cannot work in a path with a space, "$(CURDIR)": clone elsewhere)
+endif
 
-.PHONY: demo build check check-deps test test-deps system-deps bench lock docs wheel clean
+.PHONY: demo build check check-deps test test-deps system-deps bench lock docs wheel bundle clean
 
 demo: build
 	@started=$$(date +%s); \
@@ -29,8 +32,10 @@ $(VENV)/.lock: envs/lock.txt envs/mpi.txt | $(VENV)/bin/python
 	@$(PIP_LOCKED) $$(grep '^torch==' envs/lock.txt) & torch=$$!; \
 	grep -v '^torch==' envs/lock.txt >$(VENV)/rest.txt; $(PIP_LOCKED) -r $(VENV)/rest.txt; rest=$$?; \
 	wait $$torch && exit $$rest
+	@# What torch's own build needs besides, at the versions that it names itself: CUDA's libraries, or nothing for the CPU's.
+	@$(PIP) --no-compile $$(grep '^torch==' envs/lock.txt)
 	@# A site's own MPI is kept where there is one; PyPI's MPICH needs no root.
-	command -v mpiexec >/dev/null || $(PIP_LOCKED) -r envs/mpi.txt
+	@command -v mpiexec >/dev/null || $(PIP_LOCKED) -r envs/mpi.txt
 	@touch $@
 
 $(VENV)/.check: envs/check.txt $(VENV)/.lock
@@ -86,6 +91,10 @@ lock: check-deps test-deps
 
 wheel: build $(VENV)/.test
 	python -m build --wheel --no-isolation --outdir dist .
+
+# A folder of wheels that installs without a network: docs/cluster.md.
+bundle: build
+	python -m tools.bundle
 
 clean:
 	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache $(NATIVE)

@@ -1,4 +1,4 @@
-"""`windtunnel sweep` with fake ranks: `fake_driver.py ROOT` runs the plan and settings that lie in ROOT/study."""
+"""`windtunnel sweep` with fake ranks: `fake_driver.py ROOT [--unchecked]` runs what lies in ROOT/study."""
 
 import sys
 from pathlib import Path
@@ -33,8 +33,8 @@ def write_study(
     (root / "study" / "sweep.yaml").write_text(settings.model_dump_json())
 
 
-def run_study(root: Path) -> Sweep:
-    """The sweep of the study in `root`."""
+def run_study(root: Path, *, check: bool = True) -> Sweep:
+    """The sweep of the study in `root`; without `check` what Slurm refuses is met on the way."""
     topology = root / "topology.json"
     return run_sweep(
         read_settings(SweepStageSettings, root / "study" / "sweep.yaml"),
@@ -45,12 +45,13 @@ def run_study(root: Path) -> Sweep:
         import_root="",
         out=root / "study" / "sweep.json",
         supervisor=SUPERVISOR,
+        check=check,
     )
 
 
 if __name__ == "__main__":
     try:
-        run_study(Path(sys.argv[1]))
+        run_study(Path(sys.argv[1]), check="--unchecked" not in sys.argv)
     except WindtunnelError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)

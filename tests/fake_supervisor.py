@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from windtunnel.attempt.run import run_attempt
+from windtunnel.attempt.pack import run_pack
 from windtunnel.errors import WindtunnelError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -11,6 +11,6 @@ from fake_trials import RANK
 
 if __name__ == "__main__":
     try:
-        sys.exit(run_attempt(Path(sys.argv[1]), rank_command=RANK).verdict != "COMPLETED")
+        sys.exit(run_pack([Path(word) for word in sys.argv[1:]], rank_command=RANK))
     except WindtunnelError as error:
         sys.exit(str(error))

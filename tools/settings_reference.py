@@ -34,9 +34,19 @@ def render() -> str:
 
 
 def _section(name: str, model: typing.Any, *, plain_only: bool, lead: str | None = None) -> list[str]:
-    rows = [_row(key, field) for key, field in model.model_fields.items() if not (plain_only and _is_group(field))]
+    rows = _rows(model, plain_only=plain_only)
     title = ["", f"## `{name}`", ""] + ([lead, ""] if lead else [])
     return [*title, "| setting | kind | default | meaning |", "|---|---|---|---|", *rows]
+
+
+def _rows(model: typing.Any, *, plain_only: bool = False, prefix: str = "") -> list[str]:
+    rows: list[str] = []
+    for key, field in model.model_fields.items():
+        if not _is_group(field):
+            rows.append(_row(f"{prefix}{field.alias or key}", field))
+        elif not plain_only:
+            rows += _rows(field.annotation, prefix=f"{prefix}{key}.")
+    return rows
 
 
 def _row(key: str, field: FieldInfo) -> str:
@@ -44,7 +54,7 @@ def _row(key: str, field: FieldInfo) -> str:
     meaning = " ".join((field.description or "").split()).replace("|", "\\|")
     bounds = ", ".join(_bound(item) for item in field.metadata if not hasattr(item, "func"))
     kind = _slurm_kind(field) or _kind(field.annotation) + (f", {bounds}" if bounds else "")
-    return f"| `{field.alias or key}` | {kind.replace('|', chr(92) + '|')} | {default} | {meaning} |"
+    return f"| `{key}` | {kind.replace('|', chr(92) + '|')} | {default} | {meaning} |"
 
 
 def _bound(item: typing.Any) -> str:

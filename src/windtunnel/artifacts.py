@@ -21,6 +21,10 @@ from windtunnel import __version__
 from windtunnel.errors import ArtifactError, InputFileError
 
 _BLOCK_BYTES = 1 << 20
+_AGAIN = "rm {}, and the command that you typed makes it again"
+# libyaml's, ten times as fast, wherever PyYAML was built with it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Record(Protocol):
@@ -41,7 +45,7 @@ def write_artifact(path: Path, record: Record, *, settings_hash: str = "") -> Pa
         "content": to_plain(record),
     }
     if path.suffix == ".yaml":
-        text = yaml.safe_dump(document, sort_keys=False, width=120)
+        text = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=120)
     else:
         text = json.dumps(document, indent=1) + "\n"
     return write_atomic(path, text.encode())
@@ -50,13 +54,17 @@ def write_artifact(path: Path, record: Record, *, settings_hash: str = "") -> Pa
 def read_artifact(path: Path, kind: type[R]) -> R:
     """The record at `path`; raises InputFileError when it is missing, ArtifactError for another schema or damage."""
     document = read_document(path)
-    found = document.get("schema")
-    if found != kind.SCHEMA:
-        raise ArtifactError(f"{path} has schema {found!r}, expected {kind.SCHEMA!r}: make it again with this version")
+    if document.get("schema") != kind.SCHEMA:
+        raise ArtifactError(explain_schema(path, document, kind.SCHEMA))
     try:
-        return TypeAdapter(kind).validate_python(document["content"])
-    except (KeyError, ValidationError) as error:
-        raise ArtifactError(f"{path} does not hold a {kind.SCHEMA}: {error}") from error
+        content: R = _adapter(kind).validate_python(document["content"])
+        return content
+    except KeyError:
+        raise ArtifactError(f"{path} has no content: {_AGAIN.format(path)}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "its content"
+        raise ArtifactError(f"{path} is no {kind.SCHEMA} ({where}: {first['msg']}): {_AGAIN.format(path)}") from error
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -66,19 +74,21 @@ def read_document(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise InputFileError(f"{path} does not exist: run the stage that makes it first") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path} cannot be read: {error}") from error
+        raise InputFileError(f"{path} cannot be read: {error}: {_AGAIN.format(path)}") from error
     try:
-        document = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from error
+        document = yaml.load(text, Loader=_LOADER) if path.suffix == ".yaml" else json.loads(text)
+    except (json.JSONDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged ({error}): {_AGAIN.format(path)}") from error
     if not isinstance(document, dict):
-        raise ArtifactError(f"{path} is damaged: it holds a {type(document).__name__}, expected a mapping")
+        held = type(document).__name__
+        raise ArtifactError(f"{path} is damaged (it holds a {held}, expected a mapping): {_AGAIN.format(path)}")
     return document
 
 
 def to_plain(value: Any) -> Any:
     """Dataclasses, models, paths, enums and tuples as JSON's own types."""
-    return TypeAdapter(type(value)).dump_python(value, mode="json")
+    kind: type = type(value)
+    return _adapter(kind).dump_python(value, mode="json")
 
 
 def write_atomic(path: Path, data: bytes) -> Path:
@@ -142,6 +152,25 @@ def check_file(path: Path, *, size_bytes: int, sha256: str, name: str) -> str:
 def read_provenance() -> dict[str, str]:
     """Code version, machine and moment, as each artifact carries them."""
     return {**_machine(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    # Building one takes as long as reading fifty artifacts.
+    return TypeAdapter(kind)
+
+
+def explain_schema(path: Path, document: dict[str, Any], wanted: str) -> str:
+    """Why a document is not read, and the command that mends it."""
+    found, provenance = str(document.get("schema")), document.get("provenance")
+    writer = str(provenance.get("windtunnel", "unknown")) if isinstance(provenance, dict) else "unknown"
+    told = f"{path} has schema {found!r} (written by windtunnel {writer}), expected {wanted!r}"
+    (name, _, version), (kind, _, ours) = found.partition("/"), wanted.partition("/")
+    if name != kind:
+        return f"{told}: it is another kind of file, name the right one"
+    if version.isdecimal() and int(version) > int(ours):
+        return f"{told}: it is newer than this version: pip install windtunnel=={writer}, or a later one"
+    return f"{told}: it is of another version: {_AGAIN.format(path)}"
 
 
 def _fsync(path: Path) -> None:

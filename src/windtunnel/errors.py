@@ -9,12 +9,15 @@
     │   ├── ClusterError
     │   └── BusyError
     ├── CommandError
+    ├── FullQueueError
     ├── ArtifactError
     ├── CheckpointError
     ├── RendezvousError
     ├── DivergedError
     ├── LostRowsError
+    ├── StorageError
     └── IncompleteError
+        └── StoppedError
 
 A `UserError` is something the user can mend: the command prints its message alone and exits 2.
 Any other `WindtunnelError` is printed alone too and exits 1.
@@ -61,6 +64,10 @@ class CommandError(WindtunnelError):
     """A command that failed: its message shows the command, its code and its indented stderr."""
 
 
+class FullQueueError(WindtunnelError):
+    """Slurm takes no more jobs of this user now; it will once others have ended."""
+
+
 class ArtifactError(WindtunnelError):
     """An artifact that is damaged, of another schema, or of another version."""
 
@@ -81,5 +88,13 @@ class LostRowsError(WindtunnelError):
     """Rows in differ from rows kept plus rows quarantined."""
 
 
+class StorageError(WindtunnelError):
+    """A file system that takes no more: full, over a quota, or read-only."""
+
+
 class IncompleteError(WindtunnelError):
     """A study that ended with trials still without a final verdict."""
+
+
+class StoppedError(IncompleteError):
+    """A study that was told to stop: whatever would have come after it must not."""

@@ -7,6 +7,7 @@ import ast
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,10 @@ from windtunnel.artifacts import hash_file, hash_json, read_artifact
 from windtunnel.errors import SettingsError
 from windtunnel.records.data import ShardManifest
 from windtunnel.records.plan import Identity
+from windtunnel.settings.sbatch import NEUTRAL_FLAGS
 from windtunnel.settings.study import TrialSettings
+from windtunnel.settings.template import list_keys
+from windtunnel.settings.workload import WorkloadSettings
 
 PACKAGES = (
     "attempt",  # ranks' environment: threads, binding, network
@@ -34,9 +38,13 @@ PACKAGES = (
 )
 """Packages that can change a trial's loss or speed."""
 
-_NO_EFFECT = {"account", "qos", "time", "probe_nodes", "max_age_days", "cost_per_node_hour", "currency"}
+_COMMAND_PACKAGES = ("attempt", "fabric")
+"""Those that can change a trial of the user's own program."""
+
+_NO_EFFECT = {"account", "qos", "time", "log_limit", "probe_nodes", "max_age_days", "cost_per_node_hour", "currency"}
 _SOURCES = {".py", ".cpp", ".h", ".cu"}  # not what is built of them: the same source means the same trial
 _ID_DIGITS = 16
+_NAME_BYTES = 256  # no argument longer than that is the name of a file
 
 
 def read_identity(features: Path | None) -> Identity:
@@ -48,10 +56,17 @@ def read_identity(features: Path | None) -> Identity:
 def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> str:
     """First 16 hex digits of the hash of all that can change the trial's result.
 
-    What only pays for it or bounds it (account, QOS, time limit, price) is left out.
+    What only pays for it or bounds it (account, QOS, time limit, price, sbatch's neutral flags) is left out.
     """
-    plain = settings.model_dump(mode="json", exclude={"cluster": _NO_EFFECT})
-    return hash_json({"settings": plain, "identity": vars(identity), "user": user_sha256})[:_ID_DIGITS]
+    plain = settings.model_dump(mode="json", exclude={"cluster": _NO_EFFECT | {"sbatch"}})
+    flags = {name: value for name, value in settings.cluster.sbatch.items() if value and name not in NEUTRAL_FLAGS}
+    plain["cluster"]["sbatch"] = flags
+    facts = vars(identity)
+    if settings.workload.kind == "command":
+        plain = {key: value for key, value in plain.items() if key not in _unseen_groups(settings.workload)}
+        data = identity.data_sha256 if settings.workload.data else ""
+        facts = {"data_sha256": data, "source_sha256": hash_sources(*_COMMAND_PACKAGES)}
+    return hash_json({"settings": plain, "identity": facts, "user": user_sha256})[:_ID_DIGITS]
 
 
 @cache
@@ -62,6 +77,36 @@ def hash_sources(*packages: str) -> str:
         path for package in packages or PACKAGES for path in (root / package).rglob("*") if path.suffix in _SOURCES
     ]
     return _hash_files(paths, root)
+
+
+def hash_user_code(settings: TrialSettings, import_root: str) -> str:
+    """SHA-256 over the user's files that a trial runs: its model's, or its program's; empty when there are none."""
+    if settings.workload.kind == "command":
+        return hash_program(settings.workload, import_root, on_host=not settings.cluster.container.image)
+    return hash_user_files(settings.model.target, import_root)
+
+
+def hash_program(workload: WorkloadSettings, import_root: str, *, on_host: bool = True) -> str:
+    """SHA-256 over a program's own files in the project, the Python ones with what they import, and `workload.files`.
+
+    A program elsewhere counts by its name alone. Raises SettingsError for a file that is not there, or a program
+    that cannot be executed (unless it is that of a container: not `on_host`).
+    """
+    root = Path(import_root or ".").resolve()
+    folder = (root / workload.directory).resolve()
+    if not folder.is_dir():
+        raise SettingsError(f"workload.directory={workload.directory!r}: no folder {folder}: correct it")
+    if on_host:
+        _require_program(workload.argv[0], folder)
+    found: dict[Path, None] = {}
+    for word in workload.argv:
+        path = (folder / word).resolve() if "\0" not in word and len(word) < _NAME_BYTES else folder
+        if path.is_file() and path.is_relative_to(root):
+            found |= _reach_files(path.stem, path.parent) if path.suffix == ".py" else {path: None}
+    for name in workload.files:
+        found |= dict.fromkeys(_list_files(name, folder))
+    names = sorted((os.path.relpath(path, folder), path) for path in found)
+    return hash_json([[name, _hash_seen(str(path), *_stamp(path))] for name, path in names])
 
 
 def hash_user_files(target: str, import_root: str) -> str:
@@ -84,6 +129,44 @@ def hash_user_files(target: str, import_root: str) -> str:
         where = f"{import_root} nor installed" if import_root else "the installed packages"
         raise SettingsError(f"model _target_ {target!r}: no module {module!r} in {where}: check its spelling")
     return hash_json([f"{name} {importlib.metadata.version(name)}" for name in _distributions(top)])
+
+
+def _unseen_groups(workload: WorkloadSettings) -> set[str]:
+    """Settings of a trial that its program is not told of."""
+    return {"model", "task"} | (set() if workload.data else {"features", "dataset"})
+
+
+def _require_program(word: str, folder: Path) -> None:
+    # A bare name is looked for on the PATH of the node; what stands in a template is known only there.
+    if "/" not in word or list_keys(word):
+        return
+    path = folder / word
+    if not path.is_file():
+        raise SettingsError(f"workload.argv: there is no program {word!r} in {folder}: correct its path")
+    if not os.access(path, os.X_OK):
+        raise SettingsError(
+            f"workload.argv: {path} cannot be executed: chmod +x it, or put its interpreter before it"
+        )
+
+
+def _list_files(name: str, folder: Path) -> list[Path]:
+    path = (folder / name).resolve()
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise SettingsError(f"workload.files: there is no {name!r} in {folder}: correct its path")
+    return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+@cache
+def _hash_seen(path: str, _size: int, _mtime_ns: int) -> str:
+    # Thousands of trials run one program: its file is read once, until it changes.
+    return hash_file(Path(path))
 
 
 def _require_module(target: str, module: str, root: Path) -> None:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.artifacts import write_artifact
+from windtunnel.artifacts import hash_json, write_artifact
 from windtunnel.cli.compose import compose_study, cut_trial
 from windtunnel.errors import SettingsError
-from windtunnel.identity import hash_sources, hash_user_files, read_identity, trial_id
+from windtunnel.identity import hash_program, hash_sources, hash_user_files, read_identity, trial_id
 from windtunnel.records.data import Column, InputFile, ShardEntry, ShardManifest
 from windtunnel.records.plan import Identity
+from windtunnel.settings.workload import WorkloadSettings
 
 IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
 
@@ -109,3 +110,45 @@ def test_hashing_sources_loads_none_of_them():
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert finished.stdout.strip() == "[]"
     assert len(hash_sources()) == 64
+
+
+def write_program(folder, **workload):
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "conf").mkdir(exist_ok=True)
+    (folder / "conf/a.json").write_text("{}")
+    return WorkloadSettings(kind="command", **{"argv": ("./run.sh", "--lr={lr}"), **workload})
+
+
+def test_a_programs_files_are_its_own_and_those_that_are_named(tmp_path):
+    workload = write_program(tmp_path, files=("conf",))
+    base = hash_program(workload, str(tmp_path))
+    (tmp_path / "other.txt").write_text("unrelated")
+    assert hash_program(workload, str(tmp_path)) == base
+    (tmp_path / "conf/a.json").write_text("[1]")
+    named = hash_program(workload, str(tmp_path))
+    (tmp_path / "run.sh").write_text("#!/bin/sh\necho\n")
+    assert len({base, named, hash_program(workload, str(tmp_path))}) == 3
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        ({"argv": ("./no.sh",)}, "there is no program './no.sh'"),
+        ({"argv": ("conf/a.json",)}, "cannot be executed: chmod"),
+        ({"files": ("gone.txt",)}, "workload.files: there is no 'gone.txt'"),
+        ({"directory": "nowhere"}, "workload.directory='nowhere': no folder"),
+    ],
+)
+def test_a_program_that_is_not_there_is_refused(tmp_path, workload, message):
+    with pytest.raises(SettingsError, match=message):
+        hash_program(write_program(tmp_path, **workload), str(tmp_path))
+
+
+def test_a_containers_program_need_not_be_on_the_host(tmp_path):
+    workload = write_program(tmp_path, argv=("/opt/bench/run", "./in-image"))
+    assert hash_program(workload, str(tmp_path), on_host=False)
+
+
+def test_a_program_elsewhere_counts_by_its_name(tmp_path):
+    assert hash_program(write_program(tmp_path, argv=("/bin/sh",)), str(tmp_path)) == hash_json([])

@@ -22,7 +22,7 @@ wildcard_constraints:
     study="|".join(studies.by_name),
     dataset="[a-z0-9_]+",
     features="[a-z0-9_]+-[0-9a-f]{8}",
-    partition="[A-Za-z0-9_.-]+",
+    partition=r"[\w+@:=~.%^-]+",
 
 
 def on_cluster(field):

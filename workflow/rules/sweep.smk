@@ -20,7 +20,8 @@ rule sweep:
     threads: measured_threads
     params:
         sources=studies.sources_of,
+        store=studies.store,
     shell:
         "windtunnel sweep --settings {input.settings} --plan {input.plan}"
         " --features {input.features} --topology {input.topology}"
-        " --report {input.report} --out {output.sweep} 2>&1 | tee {log}"
+        " --store {params.store} --report {input.report} --out {output.sweep} 2>&1 | tee {log}"

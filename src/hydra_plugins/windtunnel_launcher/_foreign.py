@@ -5,17 +5,16 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import submitit
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.singleton import Singleton
-from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
-from hydra.types import HydraContext, TaskFunction
+from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
 
+from hydra_plugins.windtunnel_launcher._job import ForeignTask, run_foreign_job
 from windtunnel.errors import CommandError, SettingsError
 from windtunnel.launch.jobs import submit_calls, submit_local_call
 from windtunnel.launch.shapes import render_parameters
@@ -29,14 +28,6 @@ _POLL_S = 0.1
 _SLURM_POLL_S = 1.0
 # A job whose end Slurm has told may still have its result on the way over a shared file system.
 _RESULT_GRACE_S = 10.0
-
-
-@dataclass(frozen=True)
-class ForeignTask:
-    """A task function and Hydra's own context of it."""
-
-    context: HydraContext
-    function: TaskFunction
 
 
 def run_foreign(
@@ -54,19 +45,6 @@ def run_foreign(
         else:
             jobs = _run_here(calls, shape, at_once=int(places["jobs_at_once"]), folder=folder)
     return [_read_return(job, config) for job, config in zip(jobs, configs, strict=True)]
-
-
-def run_foreign_job(task: ForeignTask, config: DictConfig, state: Any) -> JobReturn:
-    """In the job: Hydra's own way of running one job, with the launching process's resolvers and singletons."""
-    Singleton.set_state(state)
-    setup_globals()
-    return run_job(
-        hydra_context=task.context,
-        task_function=task.function,
-        config=config,
-        job_dir_key="hydra.sweep.dir",
-        job_subdir_key="hydra.sweep.subdir",
-    )
 
 
 @contextmanager

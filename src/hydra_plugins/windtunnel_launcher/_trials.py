@@ -1,35 +1,78 @@
 """Composed jobs of our own task as trials of one sweep: the same plan, launch and report as everywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from windtunnel.artifacts import read_artifact, to_plain
-from windtunnel.cli.compose import cut_trial, to_plain_dict
-from windtunnel.cli.train import Job, read_job, run_jobs
-from windtunnel.errors import IncompleteError, WindtunnelError
-from windtunnel.planner.space import plan_trial
-from windtunnel.records.plan import Plan
-from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, SweepEntry, Verdict
+from hydra_plugins.windtunnel_launcher.launcher import LauncherConf
+from windtunnel.cli.batches import Batches, JobEnd, render_train
+from windtunnel.cli.compose import to_plain_dict
+from windtunnel.cli.jobs import Job, read_choices, read_job
+from windtunnel.cli.objective import read_result
+from windtunnel.errors import SettingsError, WindtunnelError
+
+_GRID = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+_INSTEAD = {
+    "kind": "cluster",
+    "jobs_at_once": "sweep.local_trials",
+    "partition": "cluster.partition",
+    "account": "cluster.account",
+    "qos": "cluster.qos",
+    "constraint": "cluster.constraint",
+    "cpus": "cluster.cpus_per_rank",
+    "gpus": "cluster.gpus_per_rank",
+    "memory": "cluster.memory",
+    "time": "cluster.time",
+    "modules": "cluster.modules",
+    "poll_s": "sweep.poll_s",
+}
+"""The launcher's own settings, and what says the same of trials."""
 
 
-def run_as_trials(configs: Sequence[DictConfig], *, sweep_dir: Path) -> list[JobReturn]:
-    """Run the jobs as trials of a sweep in `sweep_dir`; a job's value is its trial's outcome as a plain dict.
+class Trials:
+    """Mutable: the trials of one multirun, over all batches of its sweeper."""
 
-    A user's mistake (an illegal layout, an unknown setting) raises before anything is submitted.
-    """
-    jobs = [_read_job(config) for config in configs]
-    try:
-        sweep = run_jobs(jobs, folder=sweep_dir)
-    except IncompleteError:
-        sweep = read_artifact(sweep_dir / PARTIAL_SWEEP, Sweep)
-    entries = {entry.trial_id: entry for entry in sweep.entries}
-    ids = _read_ids(jobs, sweep_dir)
-    return [
-        _make_return(config, entries.get(trial_id), sweep_dir) for config, trial_id in zip(configs, ids, strict=True)
-    ]
+    def __init__(self, config: DictConfig, *, sweep_dir: Path) -> None:
+        task = [str(override) for override in config.hydra.overrides.task]
+        typed = [*task, *(str(override) for override in config.hydra.overrides.hydra if _is_typed(str(override)))]
+        # A grid is what someone typed: an illegal job in it is a mistake. A sampler proposes, and learns.
+        self._batches = Batches(
+            sweep_dir,
+            command=render_train(typed, "-m"),
+            sampled=str(config.hydra.sweeper.get("_target_")) != _GRID,
+            fixed=read_choices(task).items(),
+        )
+        self._sweep_dir = sweep_dir
+
+    def run(self, configs: Sequence[DictConfig], *, first: int) -> list[JobReturn]:
+        """Run a batch as one sweep; `first` is the number of its first job.
+
+        A job's value is what `sweep.objective` names of its trial. A user's mistake raises before anything is
+        submitted.
+        """
+        jobs = [_read_job(config) for config in configs]
+        ends = self._batches.run(jobs, number=first)
+        return [
+            _make_return(config, job, end, self._sweep_dir)
+            for config, job, end in zip(configs, jobs, ends, strict=True)
+        ]
+
+
+def check_places(places: Mapping[str, Any]) -> None:
+    """Refuse settings of the launcher that would have no effect on trials."""
+    default = asdict(LauncherConf())
+    idle = [name for name, value in places.items() if name in _INSTEAD and value != default[name]]
+    if idle:
+        words = "; ".join(f"hydra.launcher.{name}={places[name]}: set {_INSTEAD[name]}" for name in idle)
+        raise SettingsError(f"trials run where their study's cluster.* and sweep.* say, and nothing else: {words}")
+
+
+def _is_typed(override: str) -> bool:
+    return not override.startswith(("hydra/launcher=", "hydra.mode="))
 
 
 def _read_job(config: DictConfig) -> Job:
@@ -37,16 +80,7 @@ def _read_job(config: DictConfig) -> Job:
     return read_job(to_plain_dict(config), str(config.hydra.runtime.choices["study"]), overrides)
 
 
-def _read_ids(jobs: Sequence[Job], sweep_dir: Path) -> list[str]:
-    identity = read_artifact(sweep_dir / "plan.json", Plan).identity
-    root = str(Path.cwd())
-    return [
-        plan_trial(cut_trial(job.settings), choices=job.choices, identity=identity, import_root=root).id
-        for job in jobs
-    ]
-
-
-def _make_return(config: DictConfig, entry: SweepEntry | None, sweep_dir: Path) -> JobReturn:
+def _make_return(config: DictConfig, job: Job, end: JobEnd, sweep_dir: Path) -> JobReturn:
     task_config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     hydra_config = OmegaConf.masked_copy(config, ["hydra"])
     with read_write(hydra_config), open_dict(hydra_config):
@@ -58,16 +92,12 @@ def _make_return(config: DictConfig, entry: SweepEntry | None, sweep_dir: Path) 
         working_dir=str(sweep_dir.resolve()),
         task_name=str(config.hydra.job.name),
     )
-    if entry is not None and entry.verdict == Verdict.COMPLETED:
+    try:
+        returned.return_value = read_result(end, job.settings.sweep.objective)
         returned.status = JobStatus.COMPLETED
-        returned.return_value = to_plain(entry.outcome)
-    else:
+    except SettingsError:
+        raise  # an objective that nothing measures is no trial's failure
+    except WindtunnelError as error:
+        returned.return_value = error
         returned.status = JobStatus.FAILED
-        returned.return_value = WindtunnelError(_explain(entry))
     return returned
-
-
-def _explain(entry: SweepEntry | None) -> str:
-    return (
-        "the sweep ended before this trial" if entry is None else f"{entry.name}: {entry.verdict}: {entry.evidence}"
-    )

@@ -7,13 +7,17 @@ package whose names begin with an underscore are not loaded by Hydra.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, configure_log, filter_overrides, setup_globals
+from hydra.errors import ConfigCompositionException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
+
+from hydra_plugins.windtunnel_launcher._composed import ComposedOnce
 
 
 @dataclass
@@ -51,12 +55,17 @@ class WindtunnelLauncher(Launcher):
         self.config: DictConfig | None = None
         self.task_function: TaskFunction | None = None
         self.hydra_context: HydraContext | None = None
+        self.loader: ComposedOnce | None = None
+        self._trials: Any = None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what `launch` needs."""
         self.config = config
         self.task_function = task_function
-        self.hydra_context = hydra_context
+        # Jobs get the plain context; the sweeper, whose own this one is, checks every job by composing it first.
+        self.hydra_context = HydraContext(hydra_context.config_loader, hydra_context.callbacks)
+        self.loader = ComposedOnce(hydra_context.config_loader)
+        hydra_context.config_loader = cast(ConfigLoader, self.loader)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run all jobs; their returns are in order, and a failed one's tells its cause."""
@@ -72,21 +81,31 @@ class WindtunnelLauncher(Launcher):
         configs = [self._compose(list(each), initial_job_idx + i) for i, each in enumerate(job_overrides)]
         # Polars, pydantic and submitit would cost every Hydra application half a second.
         if getattr(self.task_function, "windtunnel_task", False):
-            from hydra_plugins.windtunnel_launcher._trials import run_as_trials
+            from hydra_plugins.windtunnel_launcher._trials import Trials, check_places
 
-            return run_as_trials(configs, sweep_dir=sweep_dir)
-        from hydra_plugins.windtunnel_launcher._foreign import ForeignTask, run_foreign
+            check_places(self.places)
+            self._trials = self._trials or Trials(self.config, sweep_dir=sweep_dir)
+            returned: Sequence[JobReturn] = self._trials.run(configs, first=initial_job_idx)
+            return returned
+        from hydra_plugins.windtunnel_launcher._foreign import run_foreign
+        from hydra_plugins.windtunnel_launcher._job import ForeignTask
 
         task = ForeignTask(self.hydra_context, self.task_function)
         return run_foreign(task, configs, places=self.places, sweep_dir=sweep_dir)
 
     def _compose(self, overrides: list[str], index: int) -> DictConfig:
-        assert self.hydra_context is not None
+        assert self.loader is not None
         assert self.config is not None
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        config = self.loader.take(self.config, overrides)
         with open_dict(config):
             config.hydra.job.id = str(index)
             config.hydra.job.num = index
+        if config.hydra.launcher != self.config.hydra.launcher:
+            raise ConfigCompositionException(
+                f"job {index} ({' '.join(filter_overrides(overrides))}) brings its own hydra/launcher or"
+                " hydra.launcher.*, but one launcher runs all jobs of a multirun: take it out of that option's file,"
+                " or start a multirun for that option alone"
+            )
         return config
 
 

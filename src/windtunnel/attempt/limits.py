@@ -6,3 +6,5 @@ STOP_GRACE_S = 30.0
 """Time between SIGTERM and SIGKILL. Slurm's own KillWait is 30 s by default."""
 LINGER_S = 60.0
 """Time that the other ranks have after one ended well. srun is given the same as --wait."""
+DRAIN_S = 5.0
+"""Time for the last words of ranks that have ended: a stray process may hold their pipe open."""

@@ -9,12 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from windtunnel.attempt.limits import FAILURE_GRACE_S, LINGER_S, STOP_GRACE_S
+from windtunnel.attempt.limits import DRAIN_S, FAILURE_GRACE_S, LINGER_S, STOP_GRACE_S
+from windtunnel.attempt.logs import BoundedLog, LabelledLogs, Sink
+from windtunnel.attempt.orphans import no_orphans
 from windtunnel.attempt.plan import LaunchPlan, Process
+from windtunnel.attempt.pump import Pump
 from windtunnel.errors import ClusterError
 
 _POLL_S = 0.05
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+# What a shell exits with for a program that it cannot execute, or cannot find.
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,10 @@ class StopRequest:
 class Watch:
     """The processes alive, how the others ended (in order), and the stop under way."""
 
-    alive: dict[int, subprocess.Popen[bytes]]
+    pump: Pump
+    alive: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    groups: list[int] = field(default_factory=list)
+    """Process groups that were started, by their leaders' pids."""
     exits: list[Exit] = field(default_factory=list)
     reason: str = ""
     """Why the rest is being stopped: `signal`, `time`, `failure`; empty while nothing is."""
@@ -56,26 +64,10 @@ def run_ranks(
 
     `beat` is called all the while. On any exception the processes are killed first.
     """
-    watch = Watch({})
-    started = time.monotonic()
-    groups: list[int] = []
-    try:
-        for index, process in enumerate(plan.processes):
-            watch.alive[index] = _start(process)
-            groups.append(watch.alive[index].pid)
-        while watch.alive:
-            beat()
-            _collect(watch)
-            now = time.monotonic()
-            late = plan.time_limit_s is not None and now - started > plan.time_limit_s
-            _schedule_stop(watch, now, signalled=stop.signum is not None, late=late, stop_grace_s=stop_grace_s)
-            _carry_out_stop(watch, now)
-            time.sleep(_POLL_S)
-    finally:
-        for group in groups:
-            _signal_group(group, signal.SIGKILL)
-        for child in watch.alive.values():
-            child.wait()
+    watch = Watch(Pump())
+    with no_orphans(), _ended_groups(watch):
+        _run(watch, plan, stop=stop, beat=beat, stop_grace_s=stop_grace_s)
+    watch.pump.finish(DRAIN_S)
     return tuple(watch.exits), watch.reason
 
 
@@ -94,22 +86,78 @@ def catch_stop() -> Iterator[StopRequest]:
             signal.signal(signum, handler)
 
 
-def _start(process: Process) -> subprocess.Popen[bytes]:
+def _run(watch: Watch, plan: LaunchPlan, *, stop: StopRequest, beat: Callable[[], None], stop_grace_s: float) -> None:
+    started = time.monotonic()
+    for index in range(len(plan.processes)):
+        _start(watch, plan, index)
+    watch.pump.start()
+    while watch.alive:
+        beat()
+        _collect(watch)
+        now = time.monotonic()
+        late = plan.time_limit_s is not None and now - started > plan.time_limit_s
+        _schedule_stop(watch, now, signalled=stop.signum is not None, late=late, stop_grace_s=stop_grace_s)
+        _carry_out_stop(watch, now)
+        time.sleep(_POLL_S)
+
+
+@contextmanager
+def _ended_groups(watch: Watch) -> Iterator[None]:
+    """Whatever happens inside, no process of the groups is left."""
+    try:
+        yield
+    finally:
+        for group in watch.groups:
+            _signal_group(group, signal.SIGKILL)
+        for child in watch.alive.values():
+            child.wait()
+
+
+def _start(watch: Watch, plan: LaunchPlan, index: int) -> None:
+    """Start the plan's process `index`.
+
+    A program that cannot be executed has failed, as a shell would say; a launcher that is not there is the
+    cluster's fault, and raises ClusterError.
+    """
+    process = plan.processes[index]
+    log = _open_log(process, plan.log_limit_bytes)
+    try:
+        child = _popen(process)
+    except OSError as error:
+        how = f"cannot start {process.argv[0]} on {os.uname().nodename}: {error.strerror}"
+        if plan.launcher:
+            raise ClusterError(f"{how}: is it on PATH of that node, or does a module bring it?") from error
+        log.write(f"windtunnel: {how}\n".encode())
+        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        watch.exits.append(Exit(index, code, stopped=False))
+        return
+    assert child.stdout is not None
+    watch.alive[index] = child
+    watch.pump.add(os.dup(child.stdout.fileno()), log)
+    child.stdout.close()
+    watch.groups.append(child.pid)
+
+
+def _open_log(process: Process, limit_bytes: int) -> Sink:
+    if process.labelled_ranks:
+        folder, ranks = process.log.parent, process.labelled_ranks
+        return LabelledLogs(folder, process.log, ranks=ranks, limit_bytes=limit_bytes)
+    return BoundedLog(process.log, limit_bytes)
+
+
+def _popen(process: Process) -> subprocess.Popen[bytes]:
     env: Mapping[str, str] = {**os.environ, **process.env}
     parent = os.getpid()
-    try:
-        with process.log.open("ab") as log:
-            return subprocess.Popen(
-                process.argv,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=lambda: _die_with(parent),
-            )
-    except FileNotFoundError as error:
-        raise ClusterError(f"cannot start {process.argv[0]}: it is not on PATH of {os.uname().nodename}") from error
+    return subprocess.Popen(
+        process.argv,
+        env=env,
+        cwd=process.directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=lambda: _die_with(parent),
+    )
 
 
 def _die_with(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""Reads what an attempt left behind: the errors its ranks wrote, the tails of its logs, the kernel's own count."""
+"""Reads what an attempt left behind: the errors its ranks wrote, the tails of its logs."""
 
 import json
 import re
@@ -30,22 +30,13 @@ def read_log_tails(attempt_dir: Path, ranks: int) -> dict[int, str]:
 
 
 def read_launcher_log(plan: LaunchPlan) -> str:
-    """srun's own output; empty for local ranks."""
-    if plan.hostfile is None:
+    """srun's own words; empty without srun, since those of another launcher stand among the program's."""
+    if plan.launcher != "srun":
         return ""
     try:
         return plan.processes[0].log.read_text(errors="replace")[-_TAIL_BYTES:]
     except FileNotFoundError:
         return ""
-
-
-def read_oom_kills() -> int:
-    """Processes that this host's kernel has killed for memory since boot; 0 where it does not count them."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def _read_error(path: Path, rank: int) -> RankError:

@@ -1,5 +1,6 @@
 """How an attempt ended, from what it left behind: exit codes, errors that ranks wrote, logs. Pure."""
 
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +9,23 @@ from windtunnel.attempt.ranks import Exit
 from windtunnel.records.trial import Verdict
 
 _OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
+_STORAGE_TYPE = "StorageError"
+"""A full or failing file system is not the trial's fault: not final, and the same command goes on with room."""
+_STORAGE_LAST_WORDS = ("no space left on device", "disk quota exceeded", "read-only file system", "file too large")
+_MAKE_ROOM = "make room, then the same command goes on"
 _OOM_TEXTS = ("oom-kill", "oom_kill", "out of memory", "out_of_memory")
+# A program's last words, in the languages and libraries that programs are written in.
+_OOM_LAST_WORDS = (
+    "out of memory",
+    "out_of_memory",
+    "outofmemoryerror",
+    "memoryerror",
+    "bad_alloc",
+    "cannot allocate",
+)
+# srun's line of a task's end; those that it ended itself come after the one that failed.
+_TASK_END = re.compile(r"error: [^:\s]+: tasks? (\d+)[\d,-]*: (?!Terminated)(.+)")
+_EXIT_CODE = re.compile(r"Exited with exit code (\d+)")
 _NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
 # Exit codes that a shell, and srun, give a process that a signal ended: 128 + the signal.
 _SHELL_SIGNAL_BASE = 128
@@ -47,13 +64,22 @@ class Ending:
     slurm: bool
     near_limit: bool = False
     """Whether it was stopped about when its time was up."""
+    launcher: str = ""
+    """Who started the ranks in our stead, if anyone: `srun`, `mpiexec`."""
+    notes: tuple[str, ...] = ()
+    """What else the verdict's reader should know."""
 
 
 def judge_ending(ending: Ending) -> tuple[Verdict, str]:
     """The verdict, and its evidence in a sentence or two."""
+    verdict, evidence = _judge(ending)
+    return verdict, "; ".join((evidence, *ending.notes))
+
+
+def _judge(ending: Ending) -> tuple[Verdict, str]:
     failed = next((exit_ for exit_ in ending.exits if exit_.code and not exit_.stopped), None)
     if ending.done_problem is None:
-        late = f", though {_name_exit(failed, slurm=ending.slurm)} afterwards" if failed else ""
+        late = f", though {_name_exit(ending, failed)} afterwards" if failed else ""
         return Verdict.COMPLETED, f"DONE.json is valid{late}"
     if ending.reason == "time" or (ending.reason == "signal" and ending.near_limit):
         return Verdict.TIMEOUT, "stopped at its time limit"
@@ -81,11 +107,13 @@ def _judge_signal(ending: Ending) -> tuple[Verdict, str]:
 
 
 def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
-    how = _name_exit(failed, slurm=ending.slurm)
+    how = _name_exit(ending, failed)
     launcher = ending.launcher_log.lower()
     cause = find_cause(ending.errors)
     if cause is not None and (cause.type in _OOM_TYPES or "out of memory" in cause.text.lower()):
         return Verdict.OOM, _name_error(cause)
+    if cause is not None and cause.type == _STORAGE_TYPE:
+        return Verdict.CANCELLED, f"{_name_error(cause)}; {_MAKE_ROOM}"
     if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
     if any(text in launcher for text in _NODE_TEXTS):
@@ -95,8 +123,21 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
         return _judge_kill(ending, killed)
     if cause is not None:
         return Verdict.FAILED, _name_error(cause)
-    tail = ending.log_tails.get(failed.index) or next(iter(ending.log_tails.values()), "")
+    named = _TASK_END.search(ending.launcher_log)
+    if named is not None:
+        how = _name_task(int(named[1]), named[2])
+    rank = int(named[1]) if named is not None else failed.index
+    tail = ending.log_tails.get(rank) or next(iter(ending.log_tails.values()), "")
+    if any(words in tail.lower() for words in _OOM_LAST_WORDS):
+        return Verdict.OOM, f"{how}: {tail}"
+    if any(words in tail.lower() for words in _STORAGE_LAST_WORDS):
+        return Verdict.CANCELLED, f"{how}: {tail}; {_MAKE_ROOM}"
     return Verdict.FAILED, f"{how}{f': {tail}' if tail else ''}"
+
+
+def _name_task(rank: int, how: str) -> str:
+    code = _EXIT_CODE.match(how)
+    return f"rank {rank} ended with code {code[1]}" if code is not None else f"rank {rank} ended: {how}"
 
 
 def _find_killed(ending: Ending) -> Exit | None:
@@ -105,7 +146,7 @@ def _find_killed(ending: Ending) -> Exit | None:
 
 
 def _judge_kill(ending: Ending, killed: Exit) -> tuple[Verdict, str]:
-    how = _name_exit(killed, slurm=ending.slurm)
+    how = _name_exit(ending, killed)
     # The kernel's count is of the whole host: it explains a kill of ours, and nothing else.
     if ending.oom_kills:
         return Verdict.OOM, f"{how}: killed for memory"
@@ -116,8 +157,8 @@ def _name_error(error: RankError) -> str:
     return f"rank {error.rank}: {error.text}"
 
 
-def _name_exit(exit_: Exit, *, slurm: bool) -> str:
-    who = "srun" if slurm else f"rank {exit_.index}"
+def _name_exit(ending: Ending, exit_: Exit) -> str:
+    who = ending.launcher or f"rank {exit_.index}"
     signum = _signal_of(exit_.code)
     if signum is not None:
         return f"{who} ended by {signum.name}"

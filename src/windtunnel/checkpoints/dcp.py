@@ -20,13 +20,14 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from windtunnel.errors import CheckpointError
+from windtunnel.errors import CheckpointError, StorageError
+from windtunnel.storage import describe_fault, find_storage_fault
 
 
 def save_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write `tensors` into `folder`, all ranks together; a name on several ranks is written once.
 
-    Raises CheckpointError on any rank's failure.
+    Raises StorageError on all ranks when one's disk is full, and CheckpointError on any other failure of one.
     """
     with _quiet_alone(), _named_failure(f"cannot write a checkpoint into {folder}"):
         writer = FileSystemWriter(folder, sync_files=True)
@@ -78,7 +79,17 @@ def _named_failure(what: str) -> Iterator[None]:
         yield
     except (CheckpointException, OSError, RuntimeError, ValueError, KeyError) as error:
         # CheckpointException derives from BaseException, and would pass every handler above.
-        raise CheckpointError(f"{what}: {type(error).__name__}: {error}") from error
+        cause = _find_cause(error)
+        fault = find_storage_fault(cause)
+        if fault is not None:
+            raise StorageError(f"{what}: {describe_fault(fault)}") from cause
+        raise CheckpointError(f"{what}: {type(cause).__name__}: {cause}") from cause
+
+
+def _find_cause(error: BaseException) -> BaseException:
+    """What went wrong on the first rank that failed; torch's own message of it is a stack of its own files."""
+    failures = error.failures.values() if isinstance(error, CheckpointException) else ()
+    return next((wrapped[0] for wrapped in failures), error)
 
 
 @contextmanager

@@ -16,7 +16,10 @@ def run_verify_checkpoints(*, study: str, sweep: Path, out: Path) -> CheckpointR
     A checkpoint that does not verify is a finding of the report, not an error.
     """
     found = read_artifact(sweep, Sweep)
-    trained = [entry for entry in found.entries if entry.outcome is not None]
+    trained = [entry for entry in found.entries if entry.outcome is not None and entry.outcome.checkpoint]
+    for entry in found.entries:
+        if entry.outcome is not None and not entry.outcome.checkpoint:
+            print(f"verify skipped {entry.name}: its program keeps its own checkpoints", flush=True)
     checks: list[CheckpointCheck] = []
     for number, entry in enumerate(trained, 1):
         mine = check_trial(Path(found.trials_dir) / entry.trial_id, entry)

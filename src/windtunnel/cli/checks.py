@@ -2,19 +2,56 @@
 
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from windtunnel.errors import ClusterError, InputFileError, SettingsError
-from windtunnel.identity import hash_user_files
+from windtunnel.errors import ClusterError, InputFileError, SettingsError, UserError
+from windtunnel.identity import hash_user_code
 from windtunnel.planner.space import list_combinations
-from windtunnel.settings.study import PlanSettings, StudySettings
+from windtunnel.settings.study import PathSettings, PlanSettings, StudySettings, TrialSettings
 
 
 def hash_user_models(plan: PlanSettings, project: Path) -> dict[str, str]:
-    """Hash of the user's code behind each model of a study; raises SettingsError for a module that is not there."""
-    targets = {trial.model.target for _, trial in list_combinations(plan)}
-    return {target: hash_user_files(target, str(project)) for target in sorted(targets)}
+    """Hash of the user's code behind each model or program of a study.
+
+    Raises SettingsError for a module or a file that is not there.
+    """
+    trials = {_name_code(trial): trial for _, trial in list_combinations(plan)}
+    return {name: hash_user_code(trial, str(project)) for name, trial in sorted(trials.items())}
+
+
+def _name_code(trial: TrialSettings) -> str:
+    if trial.workload.kind == "train":
+        return trial.model.target
+    return " ".join((*trial.workload.argv, trial.workload.directory, *trial.workload.files))
+
+
+def check_all(checks: Iterable[Callable[[], object]]) -> None:
+    """Run every check. Raises the mistake that there is, or a SettingsError with a line for each of several."""
+    mistakes: dict[str, UserError] = {}
+    for check in checks:
+        try:
+            check()
+        except UserError as error:
+            mistakes[str(error)] = error
+    if len(mistakes) > 1:
+        raise SettingsError(f"{len(mistakes)} mistakes:\n" + "\n".join(mistakes))
+    for mistake in mistakes.values():
+        raise mistake
+
+
+def check_paths(paths: PathSettings, project: Path) -> None:
+    """Raise SettingsError unless results and store are, or can be made, folders that this user may write."""
+    for name in ("results", "store"):
+        given = getattr(paths, name)
+        folder = (project / given).absolute()
+        nearest = next(place for place in (folder, *folder.parents) if place.exists())
+        if name == "results" and not given.strip():
+            raise SettingsError("paths.results is empty, expected a folder: set it, such as paths.results=results")
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            why = "is no folder" if not nearest.is_dir() else "may not be written by this user"
+            raise SettingsError(f"paths.{name}={given!r}: {nearest} {why}: name another one")
 
 
 def check_data(study: StudySettings, project: Path) -> None:
@@ -66,8 +103,9 @@ def check_partitions(wanted: set[str]) -> None:
     from windtunnel.slurm.scontrol import list_partitions
 
     known = list_partitions()
-    for partition in sorted(wanted - set(known)):
+    unknown = ", ".join(repr(partition) for partition in sorted(wanted - set(known)))
+    if unknown:
         raise ClusterError(
-            f"partition {partition!r} does not exist on this cluster (known: {', '.join(known) or 'none'}):"
+            f"partition {unknown} does not exist on this cluster (known: {', '.join(known) or 'none'}):"
             " set it in the site file, or cluster.partition"
         )

@@ -20,6 +20,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import setup_globals
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from hydra.version import setbase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -31,7 +32,7 @@ from windtunnel.settings.study import CandidateSettings, StudySettings, TrialSet
 
 RESERVED = frozenset({"config", "shards", "features", "cluster", "trials", "data"})
 """Names that are folders of `results/`, and so cannot be studies."""
-VARIED_GROUPS = ("model", "parallelism", "placement", "task", "training")
+VARIED_GROUPS = ("model", "parallelism", "placement", "task", "training", "workload")
 """Groups that a study may vary: the others are shared by all its trials."""
 VARIED_CLUSTER = frozenset({"cluster.cpus_per_rank", "cluster.gpus_per_rank", "cluster.memory"})
 """Settings of the cluster that a study may vary.
@@ -72,6 +73,19 @@ def run_app(task: Callable[[Any], Any], overrides: Sequence[str], *, multirun: b
         with _hydra(conf_dirs(project)) as hydra:
             run = hydra.multirun if multirun else hydra.run
             return run(config_name="config", task_function=task, overrides=list(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SettingsError(_explain(str(error), overrides)) from None
+
+
+def read_launcher(overrides: Sequence[str], *, project: Path) -> str:
+    """The option of `hydra/launcher` that a multirun of `overrides` would choose."""
+    register_resolvers(project)
+    try:
+        with _hydra(conf_dirs(project)) as hydra:
+            config = hydra.compose_config(
+                "config", list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
+            )
+            return str(config.hydra.runtime.choices["hydra/launcher"])
     except (HydraException, OmegaConfBaseException) as error:
         raise SettingsError(_explain(str(error), overrides)) from None
 
@@ -129,6 +143,7 @@ def cut_trial(study: StudySettings, repeat: int = 0) -> TrialSettings:
         repeat=repeat,
         dataset=study.data.dataset,
         features=study.features,
+        workload=study.workload,
         model=study.model,
         task=study.task,
         parallelism=study.parallelism,
@@ -234,6 +249,10 @@ def _check_key(study: str, key: str) -> None:
         raise StudyError(
             f"study {study!r}: space.values {key!r} cannot be varied: a time limit changes no result and is not part"
             " of a trial's id, so all its values are one trial; set cluster.time itself"
+        )
+    if key in ("workload.kind", "workload.data"):
+        raise StudyError(
+            f"study {study!r}: space.values {key!r} cannot be varied: name options in space.groups.workload"
         )
     top = key.split(".")[0]
     if key == "seed" or (top in VARIED_GROUPS and top != key) or key in VARIED_CLUSTER:

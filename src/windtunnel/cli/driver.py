@@ -15,6 +15,7 @@ from snakemake.exceptions import WorkflowError
 from windtunnel.cli.studies import Studies, check_studies, read_studies
 from windtunnel.errors import BusyError, WindtunnelError
 from windtunnel.ledger.lease import BEAT_EVERY_S, Lease, take_lease
+from windtunnel.modes import open_store
 
 DRIVER_FOLDER = ".driver"
 """Folder of a study's results that holds the lease of the process that drives its workflow."""
@@ -26,6 +27,8 @@ def _as_workflow_error() -> Iterator[None]:
     try:
         yield
     except WindtunnelError as error:
+        raise WorkflowError(str(error)) from None
+    except OSError as error:  # results that cannot be written
         raise WorkflowError(str(error)) from None
 
 
@@ -39,6 +42,7 @@ def open_studies(config: Mapping[str, Any], *, check: bool) -> Studies:
     studies = read_studies(config, project=project)
     if check:
         check_studies(studies, project=project)
+    open_store(Path(studies.store), studies.mode)  # Snakemake makes outputs' folders, and its jobs inherit the umask
     return studies
 
 

@@ -7,33 +7,68 @@ Each subcommand imports what it needs when it runs, so that `--help` is quick an
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from windtunnel import __version__
+from windtunnel.cli.study import add_study_parsers
 from windtunnel.cli.testbed import add_testbed_parser
 from windtunnel.cli.tools import add_tool_parsers
 from windtunnel.cli.wiring import add_stage_parsers
 from windtunnel.errors import WindtunnelError
+from windtunnel.modes import umask_of_store
+from windtunnel.storage import find_storage_fault
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if words[:1] == ["train"] and not {"-h", "--help"} & set(words):
-            from windtunnel.cli.train import run_train
-
-            return run_train(words[1:])
-        args = build_parser().parse_args(words)
-        return int(args.func(args) or 0)
+        return _dispatch(words)
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     except OSError as error:  # a full disk, or results that this user may not write
         where = f": {error.filename}" if error.filename is not None else ""
-        print(f"windtunnel: {error.strerror or error}{where}", file=sys.stderr, flush=True)
+        room = ": make room, then the same command goes on" if find_storage_fault(error) is not None else ""
+        print(f"windtunnel: {error.strerror or error}{where}{room}", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _dispatch(words: Sequence[str]) -> int:
+    if words[:1] == ["train"] and not {"-h", "--help"} & set(words):
+        from windtunnel.cli.train import run_train
+
+        with umask_of_store([]):  # until the study's own store is known
+            return run_train(words[1:])
+    if words[:1] == ["sweep"] and not {"-h", "--help", "--settings"} & set(words):
+        from windtunnel.cli.sweep import run_sweep_command
+
+        with umask_of_store([]):
+            return run_sweep_command(words[1:])
+    args = _parse(words)
+    if args.command == "testbed":  # its daemons, and the commands run in it, are no study's
+        return int(args.func(args) or 0)
+    with umask_of_store(list_paths(args)):
+        return int(args.func(args) or 0)
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = build_parser()
+    args, rest = parser.parse_known_args(words)
+    # argparse takes no positional argument behind an option: `plan quickstart --dry-run training.steps=5`.
+    if args.command == "plan" and not any(word.startswith("-") for word in rest):
+        args.overrides += rest
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
+
+
+def list_paths(args: argparse.Namespace) -> list[Path]:
+    """Every path among a subcommand's arguments."""
+    values = [item for value in vars(args).values() for item in (value if isinstance(value, list) else [value])]
+    return [value for value in values if isinstance(value, Path)]
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -44,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"windtunnel {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_tool_parsers(subparsers)
+    add_study_parsers(subparsers)
     add_testbed_parser(subparsers)
     add_stage_parsers(subparsers)
     return parser

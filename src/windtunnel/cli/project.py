@@ -40,8 +40,11 @@ def conf_dirs(project: Path) -> tuple[Path, ...]:
 
 def snakemake_config_dir() -> Path:
     """Folder in which `snakemake --profile NAME` finds a user's profiles."""
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "snakemake"
+    base = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".config") / "snakemake"
+    except RuntimeError:  # a user id without a name, as in containers
+        raise SettingsError("this user has no home directory: set HOME or XDG_CONFIG_HOME") from None
 
 
 def find_site_file(project: Path) -> Path | None:
@@ -49,20 +52,25 @@ def find_site_file(project: Path) -> Path | None:
     named = os.environ.get(SITE_ENV)
     if named:
         return Path(named)
-    for folder in (project / "conf" / "local", snakemake_config_dir() / "slurm"):
-        if (folder / SITE_FILE).is_file():
-            return folder / SITE_FILE
-    return None
+    own = project / "conf" / "local" / SITE_FILE
+    if own.is_file():
+        return own
+    try:
+        installed = snakemake_config_dir() / "slurm" / SITE_FILE
+    except SettingsError:  # nothing is installed for a user without a home
+        return None
+    return installed if installed.is_file() else None
 
 
 @contextmanager
 def slurm_times() -> Iterator[None]:
-    """Let YAML read `2:00:00` as the text it is.
+    """Let YAML read `2:00:00` and `007` as the text they are.
 
-    YAML 1.1, which PyYAML and so Hydra follow, takes it for a number in base 60: 7200, a time limit of five days.
+    YAML 1.1, which PyYAML and so Hydra follow, takes the one for a number in base 60: 7200, a time limit of five
+    days; and the other for one in base 8, which leaves an account of that name without its zeros.
     """
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers
-    text = ("tag:yaml.org,2002:str", re.compile(r"\d+(?::[0-5]?\d)+$"))
+    text = ("tag:yaml.org,2002:str", re.compile(r"\d+(?::[0-5]?\d)+$|0\d+$"))
     yaml.SafeLoader.yaml_implicit_resolvers = {
         first: [text, *known] if first.isdigit() else known for first, known in resolvers.items()
     }

@@ -68,19 +68,20 @@ def trace(args: Namespace) -> None:
 
 def plan(args: Namespace) -> None:
     """The study's trials: as a stage from its files, or for people from the study's name."""
-    from windtunnel.planner.run import run_plan
+    from windtunnel.planner.run import needs_data, run_plan
 
     if args.study is not None:
         from windtunnel.cli.preview import run_preview
 
         run_preview(args.study, args.overrides, dry_run=args.dry_run, project=Path.cwd())
         return
-    if args.settings is None or (args.features is None and not args.dry_run):
+    settings = read_settings(PlanSettings, args.settings) if args.settings is not None else None
+    if settings is None or (args.features is None and not args.dry_run and needs_data(settings)):
         raise SettingsError(
             "plan needs a STUDY with --dry-run, or --settings and --features as the workflow gives them"
         )
     run_plan(
-        read_settings(PlanSettings, args.settings),
+        settings,
         features=args.features,
         topology=args.topology,
         collectives=args.collectives,
@@ -94,10 +95,15 @@ def plan(args: Namespace) -> None:
 
 def sweep(args: Namespace) -> None:
     """Run the trials; an unfinished sweep leaves a partial report beside its partial results."""
+    from windtunnel.cli.typed import read_typed_command
+    from windtunnel.launch.place import write_sweep_place
     from windtunnel.launch.run import run_sweep
 
     settings = read_settings(SweepStageSettings, args.settings)
+    if args.store is None and args.features is None:
+        raise SettingsError("sweep needs --store, the folder of trials/, or the --features in that folder")
     store = args.store or args.features.resolve().parents[2]  # <store>/features/<key>/MANIFEST.json
+    write_sweep_place(settings, out=args.out, store=store, command=read_typed_command(args.out.parent))
     try:
         run_sweep(
             settings,

@@ -4,20 +4,23 @@ The text of a settings file is a rule's `params`, so that Snakemake reruns a sta
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from windtunnel.artifacts import hash_json, to_plain
-from windtunnel.cli.checks import check_data, check_partitions, hash_user_models, locate_input
+from windtunnel.cli.checks import check_all, check_data, check_partitions, check_paths, hash_user_models, locate_input
 from windtunnel.cli.compose import compose_candidates, compose_study, cut_values
 from windtunnel.errors import SettingsError, StudyError
 from windtunnel.identity import read_identity
-from windtunnel.planner.run import split_space
+from windtunnel.planner.run import needs_data, split_space
 from windtunnel.settings.base import Settings
+from windtunnel.settings.idle import find_idle
 from windtunnel.settings.study import (
     FeaturizeSettings,
     LatencyStageSettings,
@@ -32,7 +35,18 @@ KNOWN_KEYS = ("studies", "study", "cluster", "overrides", "pathvars")
 """What `conf/workflow.yaml` and `snakemake --config` may set."""
 _OWNERS = {"study": "name", "features": "features_key", "dataset": "dataset", "partition": "partition"}
 """Wildcards, and the attribute of a study that each is."""
-_NOT_MEASURED = {"account", "qos", "time", "memory", "max_age_days", "cost_per_node_hour", "currency"}
+_NOT_MEASURED = {
+    "account",
+    "qos",
+    "setup",
+    "sbatch",
+    "gpu_type",
+    "time",
+    "memory",
+    "max_age_days",
+    "cost_per_node_hour",
+    "currency",
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +63,20 @@ class ComposedStudy:
         return self.settings.data.dataset
 
     @property
+    def needs_data(self) -> bool:
+        """Whether any trial reads the dataset's features."""
+        return needs_data(self.plan)
+
+    @property
     def partition(self) -> str:
         return self.settings.cluster.partition
+
+    @property
+    def slurm_partitions(self) -> set[str]:
+        """Partitions that its jobs go to; none on this machine."""
+        if self.settings.cluster.kind != "slurm":
+            return set()
+        return {self.partition, *(rule.partition for rule in self.plan.shapes if rule.partition)}
 
 
 @dataclass(frozen=True)
@@ -62,6 +88,8 @@ class Studies:
     """Every settings file's text, by `<owner>/<name>`."""
     results: str
     store: str
+    mode: str = "own"
+    """Who may use the store."""
 
     def of(self, wildcards: Any) -> ComposedStudy:
         """The job's study, or the first that uses what the job makes."""
@@ -88,9 +116,10 @@ class Studies:
         """Manifest of the shards that the features are computed from."""
         return f"{self.store}/shards/{self.of(wildcards).dataset}/MANIFEST.json"
 
-    def features_of(self, wildcards: Any) -> str:
-        """Manifest of the study's feature shards."""
-        return f"{self.store}/features/{self.of(wildcards).features_key}/MANIFEST.json"
+    def features_of(self, wildcards: Any) -> str | list[str]:
+        """Manifest of the study's feature shards; none where no trial reads them."""
+        study = self.of(wildcards)
+        return f"{self.store}/features/{study.features_key}/MANIFEST.json" if study.needs_data else []
 
     def benchmark_files(self, wildcards: Any) -> list[str]:
         """Where the rules' benchmark tables are; not inputs, for a lost one reruns nothing."""
@@ -117,21 +146,31 @@ def read_studies(config: Mapping[str, Any], *, project: Path) -> Studies:
         raise StudyError("no study to build: name one in conf/workflow.yaml, or type --config study=NAME")
     by_name = {name: _compose(name, overrides, project) for name in names}
     paths = {study.settings.paths for study in by_name.values()}
-    if len({(path.results, path.store) for path in paths}) > 1:
+    if len({(path.results, path.store, path.mode) for path in paths}) > 1:
         raise StudyError(f"studies {', '.join(names)} have different paths: build them one at a time")
     path = next(iter(paths))
-    return Studies(by_name, _cut_texts(by_name), path.results, path.store or path.results)
+    return Studies(by_name, _cut_texts(by_name), path.results, path.store or path.results, path.mode)
 
 
 def check_studies(studies: Studies, *, project: Path) -> None:
-    """Refuse what cannot run, before anything is submitted: layouts, models, raw files, partitions."""
+    """Refuse what cannot run, before anything is submitted: layouts, models, raw files, partitions.
+
+    A setting that changes nothing gives a warning.
+    """
     for study in studies.by_name.values():
-        split_space(study.plan)
-        hash_user_models(study.plan, project)
-        check_data(study.settings, project)
-    check_partitions(
-        {study.partition for study in studies.by_name.values() if study.settings.cluster.kind == "slurm"}
-    )
+        for line in find_idle(study.settings, tuple(candidate.settings for candidate in study.plan.candidates)):
+            print(f"warning: study {study.name}: {line}", file=sys.stderr)
+    check_all(_list_checks(studies, project))
+
+
+def _list_checks(studies: Studies, project: Path) -> Iterator[Callable[[], object]]:
+    for study in studies.by_name.values():
+        yield partial(split_space, study.plan)
+        yield partial(check_paths, study.settings.paths, project)
+        yield partial(hash_user_models, study.plan, project)
+        if study.needs_data:
+            yield partial(check_data, study.settings, project)
+    yield partial(check_partitions, {name for study in studies.by_name.values() for name in study.slurm_partitions})
 
 
 def features_key(study: StudySettings) -> str:
@@ -147,7 +186,12 @@ def list_names(config: Mapping[str, Any]) -> list[str]:
 
 def _overrides(config: Mapping[str, Any]) -> tuple[str, ...]:
     cluster, given = config.get("cluster"), config.get("overrides") or ()
-    words = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+    if not isinstance(given, str | list | tuple):
+        raise SettingsError(f"overrides={given!r} is no list of settings: write 'training.steps=100 seed=1'")
+    try:
+        words = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+    except ValueError as error:
+        raise SettingsError(f"overrides={given!r} cannot be split into words ({error}): close its quotes") from None
     return (*([f"cluster={cluster}"] if cluster else []), *words)
 
 
@@ -158,6 +202,7 @@ def _compose(name: str, overrides: Sequence[str], project: Path) -> ComposedStud
         candidates=compose_candidates(name, overrides, project=project),
         values=cut_values(settings, overrides),
         repeats=settings.space.repeats,
+        shapes=settings.space.shapes,
     )
     return ComposedStudy(name, settings, plan, features_key(settings))
 
@@ -181,7 +226,8 @@ def _cut(name: str, study: ComposedStudy) -> dict[str, Any]:
     """Each stage's settings, plain, by the name of its file."""
     whole = study.settings
     trials = [candidate.settings for candidate in study.plan.candidates]
-    models = tuple({trial.model.name: trial.model for trial in trials}.values())
+    trained = [trial.model for trial in trials if trial.workload.kind == "train"]
+    models = tuple({model.name: model for model in trained}.values())
     stages: dict[str, Settings] = {
         f"data/{study.dataset}": whole.data,
         f"features/{study.features_key}": FeaturizeSettings(dataset=study.dataset, features=whole.features),

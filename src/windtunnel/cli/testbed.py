@@ -6,6 +6,7 @@ Each action imports what it needs when it runs: the parser is built at every sta
 import argparse
 import os
 import pwd
+import shlex
 import signal
 import socket
 import sys
@@ -63,7 +64,7 @@ def _up(args: argparse.Namespace) -> int:
     network = can_use_namespaces() if args.network is None else args.network
     spec = ClusterSpec(
         folder=args.dir.absolute(),
-        user=pwd.getpwuid(os.geteuid()).pw_name,
+        user=_read_user(),
         machine=socket.gethostname().partition(".")[0],
         nodes=args.nodes,
         leaves=args.leaves,
@@ -81,8 +82,20 @@ def _up(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that a half-made one is removed
     run_up(spec)
-    print(f"testbed: up in {spec.folder}; use it with `windtunnel testbed run -- COMMAND`", flush=True)
+    where = "" if args.dir == default_folder() else f"--dir {shlex.quote(str(args.dir))} "
+    print(f"testbed: up in {spec.folder}; use it with `windtunnel testbed run {where}-- COMMAND`", flush=True)
     return 0
+
+
+def _read_user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        from windtunnel.errors import ClusterError
+
+        raise ClusterError(
+            f"user id {os.geteuid()} has no name on this machine, and Slurm wants one: add it to /etc/passwd"
+        ) from None
 
 
 def _status(args: argparse.Namespace) -> int:

@@ -20,8 +20,11 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     install = actions.add_parser("install", help="copy a profile, and a site file to fill in")
     install.add_argument("name", help="local, slurm or testbed")
     install.set_defaults(func=_install)
-    trial = subparsers.add_parser("trial", help="run a planned trial's next attempt, as jobs do")
-    trial.add_argument("folder", type=Path, metavar="DIR", help="the trial's folder, with its config.yaml")
+    doctor = subparsers.add_parser("doctor", help="look at this machine and its cluster, and say what to set")
+    add_doctor_options(doctor)
+    doctor.set_defaults(func=_doctor)
+    trial = subparsers.add_parser("trial", help="run the next attempt of planned trials in turn, as jobs do")
+    trial.add_argument("folders", type=Path, metavar="DIR", nargs="+", help="a trial's folder, with its config.yaml")
     trial.set_defaults(func=_trial)
 
 
@@ -30,6 +33,23 @@ def add_train_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep over comma-separated values")
     parser.add_argument("--cfg", choices=("job", "hydra", "all"), help="print the composed configuration and end")
     parser.add_argument("overrides", nargs="*", help="Hydra's, such as study=quickstart or training.steps=50")
+
+
+def add_doctor_options(parser: argparse.ArgumentParser) -> None:
+    """What `doctor` takes."""
+    parser.add_argument("--partition", default="", help="partition to try; the site file's, or Slurm's default")
+    parser.add_argument("--store", type=Path, default=Path(), help="folder that trials will share (here)")
+    parser.add_argument("--wait", type=float, default=300.0, metavar="S", help="wait for its job (%(default)s s)")
+    parser.add_argument("--no-job", dest="job", action="store_false", help="submit nothing")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print the findings as JSON")
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from windtunnel.cli.doctor.run import run_doctor
+
+    return run_doctor(
+        partition=args.partition, store=args.store, wait_s=args.wait, job=args.job, as_json=args.as_json
+    )
 
 
 def _init(args: argparse.Namespace) -> None:
@@ -45,9 +65,6 @@ def _install(args: argparse.Namespace) -> None:
 
 
 def _trial(args: argparse.Namespace) -> int:
-    from windtunnel.attempt.run import run_attempt
-    from windtunnel.records.trial import Verdict
+    from windtunnel.attempt.pack import run_pack
 
-    end = run_attempt(args.folder)
-    print(f"attempt {end.attempt}: {end.verdict}: {end.evidence}", flush=True)
-    return 0 if end.verdict is Verdict.COMPLETED else 1
+    return run_pack(args.folders)

@@ -47,7 +47,13 @@ def make_series(instrument: str, arrays: Mapping[str, NDArray[Any]]) -> Series:
 
 def build_daily(reference: Series, others: tuple[Series, ...]) -> Table:
     """All signals on the days on which the reference has a price above zero; its own come first."""
-    price_column = reference.columns[name_values(reference)[0]]
+    names = name_values(reference)
+    if len(names) > 1:
+        raise InputFileError(
+            f"reference {reference.instrument!r} has columns {', '.join(names)} and no close, so that its price is "
+            "not known: call the price's column Close in its file, or choose another features.reference"
+        )
+    price_column = reference.columns[names[0]]
     kept = np.isfinite(price_column) & (price_column > 0)
     if not kept.any():
         raise InputFileError(f"reference {reference.instrument!r} has no price above zero: choose another reference")

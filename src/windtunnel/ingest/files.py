@@ -36,6 +36,8 @@ class RawFile:
 def find_raw_file(spec: str) -> RawFile:
     """The file that `spec` names; raises InputFileError when it is missing, no file, unreadable or empty."""
     path = _find_in_package(spec) if spec.startswith(PACKAGE_PREFIX) else Path(spec)
+    if not spec.isprintable():  # manifests and logs could not name it
+        raise InputFileError(f"data file {spec!a} has bytes in its name that are no printable text: rename it")
     try:
         if not path.exists():
             place = "" if path.is_absolute() else f" in {Path.cwd()}"

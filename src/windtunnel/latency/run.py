@@ -52,6 +52,8 @@ def find_obstacle(entry: SweepEntry, report: CheckpointReport) -> str:
     """Why a trial has no model to time; empty when its final checkpoint verified."""
     if entry.outcome is None:
         return f"it has no model: {entry.verdict}"
+    if not entry.outcome.checkpoint:
+        return "its program keeps its own checkpoints: there is no model of ours to time"
     final = Path(entry.outcome.checkpoint).name
     for check in report.checks:
         if check.trial_id == entry.trial_id and Path(check.path).name == final:

@@ -28,12 +28,17 @@ class Backend(Protocol):
     survives: bool
     """Whether jobs go on when the driver is told to stop."""
 
+    @property
+    def silent_s(self) -> float:
+        """Seconds for which the place has not answered; 0 while it does."""
+        ...
+
     def room(self, active: int) -> int:
         """How many more trials it takes while `active` are under way."""
         ...
 
-    def submit(self, trials: Sequence[PlannedTrial]) -> Submitted:
-        """Submit the trials' next attempts; a refused one costs no other."""
+    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+        """Submit the trials' next attempts, to none of the nodes in `exclude`; a refused one costs no other."""
         ...
 
     def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
@@ -52,7 +57,11 @@ class Backend(Protocol):
         ...
 
     def stop(self, job_ids: Collection[str]) -> None:
-        """Tell jobs to end."""
+        """Tell jobs to end that end with their driver."""
+        ...
+
+    def cancel(self, job_ids: Collection[str]) -> None:
+        """Tell jobs to end that nobody waits for any more."""
         ...
 
     def close(self) -> None:

@@ -21,14 +21,15 @@ class SweepContext:
     cluster: ClusterSettings
     sweep: SweepSettings
     identity: Identity
-    features: Path
+    features: Path | None
+    """Manifest of the feature shards; None for programs that read none."""
     topology: Path | None
     store: Path
     import_root: str
     jobs_dir: Path
     """Where submitit keeps its scripts, pickles and logs."""
     supervisor: tuple[str, ...] = SUPERVISOR
-    """Started once a job, with the trial's folder after it."""
+    """Started once a job, with its trials' folders after it."""
 
     def folder_of(self, trial: PlannedTrial) -> TrialFolder:
         """The trial's folder in the store."""
@@ -36,14 +37,18 @@ class SweepContext:
 
     def config_of(self, trial: PlannedTrial) -> TrialConfig:
         """What an attempt of the trial needs to know."""
-        topology = str(self.topology) if self.topology is not None else ""
-        return TrialConfig(trial, self.identity, str(self.features), topology, self.import_root)
+        # The facts are of the study's own partition; a trial's shape may name another.
+        known = self.topology is not None and trial.shape.partition == self.cluster.partition
+        topology = str(self.topology) if known else ""
+        return TrialConfig(
+            trial, self.identity, str(self.features) if self.features is not None else "", topology, self.import_root
+        )
 
-    def command_of(self, trial: PlannedTrial) -> tuple[str, ...]:
-        """The command that runs the trial's next attempt."""
-        return (*self.supervisor, str(self.folder_of(trial).path))
+    def command_of(self, *trials: PlannedTrial) -> tuple[str, ...]:
+        """The command that runs the trials' next attempts, one after the other."""
+        return (*self.supervisor, *(str(self.folder_of(trial).path) for trial in trials))
 
 
 def count_steps(trial: PlannedTrial) -> int:
-    """Steps after which the trial is done."""
-    return int(trial.settings["training"]["steps"])
+    """Steps after which the trial is done; 0 for a program that says so itself."""
+    return trial.steps

@@ -1,8 +1,9 @@
 """One trial's course through a sweep: what is known of it, and the lines printed about it."""
 
+import os
+import re
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from windtunnel.launch.context import SweepContext, count_steps
 from windtunnel.launch.progress import Progress
@@ -16,8 +17,10 @@ from windtunnel.units import format_seconds
 
 _REREAD_S = 2.0
 _REREAD_QUEUED_S = 30.0
-RETRIED = frozenset({Verdict.LOST, Verdict.NODE_FAIL, Verdict.PREEMPTED, Verdict.TIMEOUT})
-"""Verdicts that are no fault of the trial's, nor someone's wish: the next attempt goes on from the checkpoint."""
+_REREAD_EACH_S = 0.1
+_NEWS_EACH_S = 0.2
+_SPARE_S = 900.0
+_STEP = re.compile(r"step-(\d{8,})")
 
 
 @dataclass
@@ -38,30 +41,62 @@ class Course:
     """When its job was last seen alive, in seconds since 1970."""
     unanswered: bool = False
     """Whether its last submission got no answer: there may be a job of it."""
+    settled_at: float = 0.0
+    """Until when that submission may still be on its way, in seconds since 1970."""
+    events: int = 0
+    """Events in the ledger when it was last decided to submit the trial."""
+    noted: int = 0
+    """The attempt that Slurm took away from its node, as was last written down."""
     entry: SweepEntry | None = None
     _seen: object = None
     _read_at: float = float("-inf")
+    _news_at: float = float("-inf")
 
-    def is_quiet(self, sight: JobSight) -> bool:
+    @property
+    def limit_s(self) -> float:
+        """Seconds after its start past which nothing of an attempt should be left."""
+        return self.trial.shape.time_min * 60.0 + _SPARE_S
+
+    def is_quiet(self, sight: JobSight, *, watched: int = 1) -> bool:
         """Whether a full look can wait: no new event, the job as before, and the last look not long ago.
 
-        A thousand waiting trials are then a thousand `stat`s a second for the file system, not ten thousand reads.
+        A thousand trials are then a thousand `stat`s a look for the file system, not ten thousand reads.
         """
-        seen = (_signature(self.folder.path / LEDGER), sight)
-        interval_s = _REREAD_QUEUED_S if sight.phase == Phase.QUEUED else _REREAD_S
+        seen = (_signature(f"{self.folder.path}/{LEDGER}"), sight)
+        interval_s = _REREAD_QUEUED_S if sight.phase == Phase.QUEUED else max(_REREAD_S, watched * _REREAD_EACH_S)
         if seen == self._seen and time.monotonic() - self._read_at < interval_s:
             return True
         self._seen, self._read_at = seen, time.monotonic()
         return False
+
+    def read_news(self, *, watched: int) -> str:
+        """What to tell of its progress, less often the more trials are watched; empty for nothing."""
+        if time.monotonic() - self._news_at < watched * _NEWS_EACH_S:
+            return ""
+        self._news_at = time.monotonic()
+        return self.progress.news()
+
+    def read_saved_step(self) -> int:
+        """Step of the trial's newest checkpoint; 0 when it has none.
+
+        A user's own program names its checkpoints as it likes: then it is the newest step that it told of.
+        """
+        try:
+            names = [entry.name for entry in (self.folder.path / "checkpoints").iterdir()]
+        except OSError:
+            return 0
+        own = any(not name.startswith(".") for name in names)
+        told = self.progress.last.step if self.progress.last is not None and own else 0
+        return max((int(match[1]) for name in names if (match := _STEP.fullmatch(name))), default=told)
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""
         return read_facts(self.folder, steps=count_steps(self.trial))
 
 
-def _signature(path: Path) -> tuple[int, int]:
+def _signature(path: str) -> tuple[int, int]:
     try:
-        stat = path.stat()
+        stat = os.stat(path)  # noqa: PTH116 -- a thousand Paths a look cost more than the looks
     except OSError:
         return 0, 0
     return stat.st_mtime_ns, stat.st_size
@@ -100,6 +135,8 @@ def render_entry(entry: SweepEntry) -> str:
     outcome = entry.outcome
     wall = format_seconds(sum(outcome.phases_s.values()))
     losses = [f"{item.split} loss {item.loss:.4g}" for item in outcome.evaluations]
-    loss = ", ".join(losses) or f"loss {outcome.final_train_loss:.4g}"
+    told = outcome.final_train_loss
+    loss = ", ".join(losses) or (f"loss {told:.4g}" if told is not None else f"{outcome.steps} steps")
+    rate = f", {outcome.samples_per_s:,.0f} samples/s" if outcome.samples_per_s is not None else ""
     attempts = f", attempt {outcome.attempt}" if outcome.attempt > 1 else ""
-    return f"{entry.verdict} in {wall}: {loss}, {outcome.samples_per_s:,.0f} samples/s{attempts}"
+    return f"{entry.verdict} in {wall}: {loss}{rate}{attempts}"

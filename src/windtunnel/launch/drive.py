@@ -1,55 +1,78 @@
 """Brings a round of trials to their verdicts: submits, watches, tries again, and never runs a trial twice at once."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.errors import ArtifactError, CommandError, InputFileError
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SweepContext
-from windtunnel.launch.course import RETRIED, Course, build_entry, is_final, render_entry
+from windtunnel.launch.course import Course, build_entry, is_final, render_entry
+from windtunnel.launch.judge import Judge
+from windtunnel.launch.nodebook import NodeBook
+from windtunnel.launch.submission import IN_FLIGHT_S, Outcome, Submitter
 from windtunnel.ledger.facts import TrialFacts
-from windtunnel.ledger.log import append_event
-from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, Standing, count_attempts, find_job_id, reconcile
-from windtunnel.records.trial import TrialConfig, Verdict
+from windtunnel.ledger.reconcile import (
+    UNSEEN,
+    JobSight,
+    Phase,
+    Standing,
+    find_submission,
+    find_verdict_event,
+)
+from windtunnel.ledger.retries import Ending, is_spent, read_retried
+from windtunnel.records.trial import FINAL, Verdict
 
 Say = Callable[[str], None]
 _URGENT_FOR_S = 30.0
-MAX_SILENCES = 20
-"""Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
+_WAITS_EVERY_S = 600.0
+_FIRST_WAITS_S = 60.0
+# A look at a quiet trial takes 10 to 20 microseconds: looks at all of them stay below a hundredth of a core.
+_PAUSE_EACH_S = 0.0025
 
 
 class Driver:
     """Drives courses on a backend. All that must outlast it is in the trials' folders."""
 
-    def __init__(self, context: SweepContext, backend: Backend, *, say: Say) -> None:
+    def __init__(self, context: SweepContext, backend: Backend, *, say: Say, nodes: NodeBook | None = None) -> None:
         self._context = context
         self._backend = backend
         self._say = say
+        self._nodes = nodes
+        self._judge = Judge(context.sweep, backend, nodes)
+        self._submitter = Submitter(context, backend, nodes)
         self._urgent_until = float("-inf")
-        self._silences = 0
-        self._submit_at = float("-inf")
+        self._waits_at = time.monotonic() + _FIRST_WAITS_S
+        self._watched = 0
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds to wait between two steps: longer where very many trials are watched."""
+        return max(self._backend.poll_s, self._watched * _PAUSE_EACH_S)
 
     def attach(self, courses: Sequence[Course]) -> None:
         """Find where each trial stands: finished, running under an earlier driver, or still to be run."""
         facts = {course.trial.id: course.read() for course in courses}
         for course in courses:
             course.progress.skip_past()
-            course.job_id = self._find_job(course, facts[course.trial.id])
+            course.job_id = self._submitter.find_job(course, facts[course.trial.id])
         sights = self._look(courses)
         for course in courses:
-            self._attach_one(course, facts[course.trial.id], sights)
+            self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
 
     def step(self, courses: Sequence[Course]) -> bool:
         """One look at everything; False when no course is left open."""
         open_ = [course for course in courses if course.entry is None]
         waiting = [course for course in open_ if not course.under_way]
-        self._submit(waiting, active=len(open_) - len(waiting))
-        watched = [course for course in open_ if course.under_way]
+        if waiting:
+            self._take(self._submitter.submit(waiting, active=len(open_) - len(waiting)))
+        watched = [course for course in open_ if course.under_way and course.entry is None]
+        self._watched = len(watched)
         sights = self._look(watched)
         for course in watched:
-            self._watch(course, sights)
+            self._watch(course, sights, watched=len(watched))
+        self._tell_waits(sights)
+        self._leave_silent(watched)
         return bool(open_)
 
     def stop(self, courses: Sequence[Course], *, timeout_s: float) -> None:
@@ -64,142 +87,157 @@ class Driver:
         for course in courses:
             if course.entry is None:
                 facts = course.read()
-                standing = self._stand(course, facts, self._look([course]))
+                standing = self._judge.stand(course, facts, self._look([course]))
                 left = Standing(Phase.ENDED, Verdict.CANCELLED, "the sweep was stopped before it ended")
                 course.entry = build_entry(course, facts, standing if standing.verdict else left)
 
     def _attach_one(self, course: Course, facts: TrialFacts, sights: dict[str, JobSight]) -> None:
-        standing = self._stand(course, facts, sights)
-        if is_final(standing.verdict, strict=self._context.sweep.strict):
-            self._close(course, facts, standing, note="already ")
-        elif standing.phase == Phase.ENDED:
-            standing = self._write_verdict(course, facts, standing)
-            self._say(f"{course.label}: attempt {len(facts.attempts)} was {standing.verdict}: {standing.evidence}")
+        course.events = len(facts.events)
+        if self._is_in_flight(course, facts):
+            return
+        standing = self._judge.stand(course, facts, sights)
+        if standing.phase == Phase.ENDED:
+            self._attach_ended(course, facts, standing, sights.get(course.job_id, UNSEEN))
         elif standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
             course.under_way = True
             self._say(f"{course.label}: already under way ({course.job_id or 'started by hand'}): watching it")
 
-    def _watch(self, course: Course, sights: dict[str, JobSight]) -> None:
-        news = course.progress.news()
+    def _is_in_flight(self, course: Course, facts: TrialFacts) -> bool:
+        if find_submission(facts) is None or course.job_id or facts.holder is not None:
+            return False
+        # Its driver was killed: sbatch, a process of its own, may still be at it.
+        course.unanswered, course.settled_at = True, facts.events[-1].at + IN_FLIGHT_S
+        return True
+
+    def _attach_ended(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight) -> None:
+        retry = self._judge.decide(course, facts, standing)
+        if is_final(standing.verdict, strict=self._context.sweep.strict) and not retry.again:
+            self._close(course, facts, standing, note="already ")
+            return
+        told = find_verdict_event(facts)
+        if told is None or told.details["verdict"] != standing.verdict:
+            standing = self._judge.write_verdict(course, facts, standing, sight)
+        if facts.holder is not None:
+            self._close(course, facts, standing)
+            return
+        # The command itself asks for one more try, whatever is left of the budgets.
+        self._say(f"{course.label}: attempt {len(facts.attempts)} was {standing.verdict}: {standing.evidence}")
+        course.job_id = ""
+
+    def _watch(self, course: Course, sights: dict[str, JobSight], *, watched: int) -> None:
+        news = course.read_news(watched=watched)
         if news:
             self._say(f"{course.label}: {news}")
-        if course.is_quiet(sights.get(course.job_id, UNSEEN)):
+        sight = sights.get(course.job_id, UNSEEN)
+        if course.is_quiet(sight, watched=watched):
             return
-        facts = course.read()
-        standing = self._stand(course, facts, sights)
+        facts = self._judge.free_lease(course, course.read(), sights)
+        standing = self._judge.stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
-            self._end(course, facts, standing)
+            self._end(course, facts, standing, sight)
+        elif standing.phase == Phase.NEW:
+            self._wait(course, events=len(facts.events))
+        elif sight.phase == Phase.QUEUED:
+            self._watch_requeued(course, facts, sight)
         # An attempt just ended, but its job is still shown: ask soon whether Slurm starts it again.
         last = facts.events[-1] if facts.events else None
         if last is not None and last.kind == "ended":
             self._urgent_until = max(self._urgent_until, time.monotonic() + _URGENT_FOR_S - (time.time() - last.at))
 
-    def _end(self, course: Course, facts: TrialFacts, standing: Standing) -> None:
+    def _watch_requeued(self, course: Course, facts: TrialFacts, sight: JobSight) -> None:
+        """Slurm itself starts a job again when a node fails; a trial that its nodes fail of is stopped here."""
+        last = facts.attempts[-1] if facts.attempts else 0
+        vanished = facts.events and facts.events[-1].kind == "started" and last not in facts.ends
+        if not vanished or facts.holder is not None:
+            return
+        if self._nodes is not None and course.noted != last:
+            course.noted = last
+            self._nodes.note_requeue(course.trial.id, facts)
+        budgets = self._context.sweep.retries
+        if is_spent(Verdict.NODE_FAIL, [*read_retried(facts.events, facts.ends), Ending(Verdict.NODE_FAIL)], budgets):
+            self._backend.cancel([course.job_id])
+            told = f"Slurm started job {course.job_id} again after each of its nodes failed: it was cancelled"
+            self._end(course, facts, Standing(Phase.ENDED, Verdict.NODE_FAIL, told), sight)
+
+    def _end(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight = UNSEEN) -> None:
+        retry = self._judge.decide(course, facts, standing)
+        # One that outlived its job holds the trial, so that no further attempt could run.
+        stays = facts.holder is not None and standing.verdict == Verdict.LOST
+        if retry.again and facts.holder is not None and not stays:
+            if time.time() - facts.events[-1].at < self._context.sweep.lost_after_s:
+                return  # its supervisor is on its way out
+            stays = True
         if standing.verdict != Verdict.COMPLETED:
-            standing = self._write_verdict(course, facts, standing)
-        tries = max(count_attempts(facts), course.submissions)
-        limit = self._context.sweep.max_attempts
-        if standing.verdict not in RETRIED or tries >= limit:
+            words = f"{standing.evidence}; {retry.words}" if retry.words and not retry.again else standing.evidence
+            standing = self._judge.write_verdict(course, facts, replace(standing, evidence=words), sight)
+        if not retry.again or stays:
             self._close(course, facts, standing)
             return
-        again = f"trying again ({tries + 1} of {limit})"
-        self._say(f"{course.label}: {standing.verdict}: {standing.evidence}; {again}")
-        course.under_way, course.job_id, course.seen_at = False, "", 0.0
+        self._say(f"{course.label}: {standing.verdict}: {standing.evidence}; {retry.words}")
+        self._wait(course, events=len(facts.events) + 1)
 
-    def _write_verdict(self, course: Course, facts: TrialFacts, standing: Standing) -> Standing:
-        last = facts.attempts[-1] if facts.attempts else 0
-        if course.job_id and last not in facts.ends:
-            words = self._backend.explain(course.job_id)
-            standing = replace(
-                standing, evidence=f"{standing.evidence}; last words: {words}" if words else standing.evidence
-            )
-        append_event(
-            course.folder.path,
-            "verdict",
-            attempt=last,
-            verdict=standing.verdict,
-            evidence=standing.evidence,
-            job_id=course.job_id,
-            life_at=facts.life_at,
-        )
-        return standing
+    def _wait(self, course: Course, *, events: int) -> None:
+        course.under_way, course.job_id, course.seen_at, course.events = False, "", 0.0, events
 
     def _close(self, course: Course, facts: TrialFacts, standing: Standing, *, note: str = "") -> None:
         course.entry = build_entry(course, facts, standing)
         self._say(f"{course.label}: {note}{render_entry(course.entry)}")
 
-    def _submit(self, waiting: Sequence[Course], *, active: int) -> None:
-        batch = waiting[: self._backend.room(active)]
-        if not batch or time.monotonic() < self._submit_at:
+    def _take(self, outcome: Outcome) -> None:
+        for course, job_id in outcome.begun:
+            course.job_id, course.under_way, course.unanswered = job_id, True, False
+            course.submissions += 1
+            course.seen_at = time.time()
+            self._say(f"{course.label}: submitted as {course.job_id}")
+        for course, words in outcome.refused:
+            self._end(course, course.read(), Standing(Phase.ENDED, Verdict.CANCELLED, words))
+        if outcome.news:
+            self._say(outcome.news)
+        for course, words in outcome.left:
+            self._close(course, course.read(), Standing(Phase.ENDED, Verdict.LOST, words))
+        for course in outcome.moved:
+            self._catch_up(course)
+
+    def _catch_up(self, course: Course) -> None:
+        """Somebody else submitted, cancelled or withdrew a trial that waits here."""
+        facts = course.read()
+        course.events = len(facts.events)
+        course.job_id = self._submitter.find_job(course, facts)
+        if self._is_in_flight(course, facts):
             return
-        try:
-            batch = [course for course in batch if not (course.unanswered and self._regain(course))]
-        except CommandError as error:
-            self._put_off(waiting, str(error))
-            return
-        for course in batch:
-            self._write_config(course)
-        submitted = self._backend.submit([course.trial for course in batch])
-        for course in batch:
-            trial_id = course.trial.id
-            course.unanswered = trial_id in submitted.unanswered
-            if trial_id in submitted.refusals:
-                refusal = submitted.refusals[trial_id]
-                self._end(course, course.read(), Standing(Phase.ENDED, Verdict.CANCELLED, refusal))
-            elif trial_id in submitted.job_ids:
-                self._begin(course, submitted.job_ids[trial_id])
-        if submitted.unanswered:
-            self._put_off(waiting, next(iter(submitted.unanswered.values())))
+        sights = self._look([course]) if course.job_id else {}
+        standing = self._judge.stand(course, facts, sights)
+        told = find_verdict_event(facts)
+        if standing.verdict in FINAL and told is not None:
+            self._close(course, facts, standing)
+        elif standing.verdict in FINAL or standing.verdict == Verdict.CANCELLED:
+            self._end(course, facts, standing)
+        elif standing.phase in (Phase.QUEUED, Phase.RUNNING):
+            course.under_way = True
+            self._say(f"{course.label}: under way for another study ({course.job_id}): watching it")
         else:
-            self._silences = 0
+            course.job_id = ""
 
-    def _begin(self, course: Course, job_id: str) -> None:
-        course.job_id = job_id
-        course.under_way = True
-        course.submissions += 1
-        course.seen_at = time.time()
-        self._say(f"{course.label}: submitted as {course.job_id}")
-
-    def _regain(self, course: Course) -> bool:
-        """Whether the submission without an answer was taken after all; CommandError when that cannot be told."""
-        job_id = self._find_job(course, course.read())
-        if job_id:
-            course.unanswered = False
-            self._begin(course, job_id)
-        return bool(job_id)
-
-    def _put_off(self, waiting: Sequence[Course], words: str) -> None:
-        left = [course for course in waiting if course.entry is None and not course.under_way]
-        self._silences += 1
-        self._submit_at = time.monotonic() + self._context.sweep.poll_s
-        if self._silences == 1:
-            self._say(f"trials that wait to be submitted: {len(left)}; trying again: {words}")
-        if self._silences <= MAX_SILENCES:
+    def _tell_waits(self, sights: dict[str, JobSight]) -> None:
+        if time.monotonic() < self._waits_at:
             return
-        # No verdict in the ledgers: their last events still name the submissions, should those turn up.
-        lost = Standing(Phase.ENDED, Verdict.LOST, f"not submitted in {self._silences} tries: {words}")
-        for course in left:
-            self._close(course, course.read(), lost)
+        self._waits_at = time.monotonic() + _WAITS_EVERY_S
+        reasons = Counter(
+            sight.evidence or "no reason told" for sight in sights.values() if sight.phase == Phase.QUEUED
+        )
+        if reasons:
+            told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+            self._say(f"jobs that wait in the queue: {told}")
 
-    def _write_config(self, course: Course) -> None:
-        config = self._context.config_of(course.trial)
-        try:
-            if read_artifact(course.folder.config, TrialConfig) == config:
-                return
-        except (InputFileError, ArtifactError):
-            pass
-        # Also written anew when another study's had other paths, or a limit that is no part of the id.
-        write_artifact(course.folder.config, config)
-
-    def _find_job(self, course: Course, facts: TrialFacts) -> str:
-        last = facts.events[-1] if facts.events else None
-        if last is None or last.kind != "submitting":
-            return find_job_id(facts)
-        # The answer was lost, or with it the driver: the job is found by the submission's own name.
-        job_id = self._backend.recover(course.trial, str(last.details["submission"]), int(last.details["index"]))
-        if job_id:
-            append_event(course.folder.path, "submitted", attempt=0, job_id=job_id)
-        return job_id
+    def _leave_silent(self, watched: Sequence[Course]) -> None:
+        hours = self._context.sweep.silence_hours
+        if self._backend.silent_s < hours * 3600:
+            return
+        # No verdict in the ledgers: the next command finds the jobs again, if they are still there.
+        told = Standing(Phase.ENDED, Verdict.LOST, f"Slurm has not answered for {hours:g} h: its job was left alone")
+        for course in watched:
+            if course.entry is None:
+                self._close(course, course.read(), told)
 
     def _alive(self, course: Course) -> bool:
         return self._backend.look([course.job_id], urgent=True)[course.job_id].phase != Phase.ENDED
@@ -212,8 +250,3 @@ class Driver:
             if sights.get(course.job_id, UNSEEN).phase in (Phase.QUEUED, Phase.RUNNING):
                 course.seen_at = now
         return sights
-
-    def _stand(self, course: Course, facts: TrialFacts, sights: dict[str, JobSight]) -> Standing:
-        lively = replace(facts, life_at=max(facts.life_at, course.seen_at))
-        sight = sights.get(course.job_id, UNSEEN)
-        return reconcile(lively, sight, now=time.time(), lost_after_s=self._context.sweep.lost_after_s)

@@ -4,12 +4,14 @@ submitit carries the job there and no more: what became of it is read from the t
 """
 
 import os
+import re
 import shlex
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,16 @@ import submitit
 from submitit.core.utils import DelayedSubmission, FailedJobError, JobPaths
 from submitit.helpers import clean_env
 from submitit.local.local import LocalExecutor
-from submitit.slurm.slurm import SlurmExecutor
+from submitit.slurm.slurm import SlurmExecutor, _make_sbatch_string
 
-from windtunnel.errors import ClusterError, CommandError
+from windtunnel.errors import ClusterError, CommandError, FullQueueError
+from windtunnel.launch.call import exec_command
+from windtunnel.process import run_command
 from windtunnel.records.plan import Shape
 
 Call = Callable[..., Any]
+# `exec`: the batch shell becomes the job's process, so that the signal for the batch script reaches it.
+_PYTHON = f"exec {shlex.quote(sys.executable)}"
 _SPARE_MIN = 2
 # What sbatch prints last when the controller is away, slow or busy. It may have taken the job all the same.
 _NO_ANSWER = (
@@ -37,15 +43,37 @@ _NO_ANSWER = (
     "communications send failure",
     "zero bytes were transmitted",
     "backup controller in standby",
-    "temporarily un",
 )
+# Words of a limit that jobs in the queue use up: it lets more in once they have ended.
+_FULL = ("submitjob", "resource temporarily unavailable", "maxjobcount")
+_POLICY = "violates accounting/qos policy"
+_REASON = re.compile(r"^sbatch: error: ((?:QOS|Assoc)\w+)$", re.MULTILINE)
+_START = re.compile(r"to start at (\S+) using .* on nodes (\S+)")
+_TEST_S = 60.0
+_STRANGE_PREFIXES = ("SALLOC_", "PMI", "OMPI_COMM_", "OMPI_UNIVERSE_", "HYDI_", "MPI_LOCAL")
+"""Of an allocation, or of an MPI program, that the driver itself was started in."""
 
 
-def exec_command(argv: Sequence[str]) -> None:
-    """Become `argv`: so that signals for the job reach the supervisor itself, past submitit's own handlers."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(argv[0], list(argv))
+@dataclass(frozen=True)
+class Estimate:
+    """What `sbatch --test-only` says of a job: when it would start and where, or why it never could."""
+
+    start: str
+    nodes: str
+    refusal: str = ""
+
+
+class CallExecutor(SlurmExecutor):
+    """submitit's, whose jobs run `launch.call`."""
+
+    @property
+    def _submitit_command_str(self) -> str:
+        return render_call(Path(self.folder))
+
+
+def render_call(folder: Path) -> str:
+    """The command of a batch script whose pickles are in `folder`."""
+    return f"{_PYTHON} -u -m windtunnel.launch.call {shlex.quote(str(folder))}"
 
 
 def submit_local(argv: Sequence[str], shape: Shape, *, folder: Path) -> "submitit.Job[None]":
@@ -58,7 +86,7 @@ def submit_local_call(function: Call, args: tuple[Any, ...], shape: Shape, *, fo
     executor = LocalExecutor(folder)
     # The supervisor holds the time limit itself; submitit's, which kills hard, is only behind it.
     executor.update_parameters(timeout_min=shape.time_min + _SPARE_MIN, **_local_gpus(shape))
-    with _sigint_blocked():
+    with _clean_env(), _sigint_blocked():
         return executor.submit(function, *args)
 
 
@@ -73,22 +101,40 @@ def submit_calls(
 ) -> "list[submitit.Job[Any]]":
     """Submit function calls as one job array.
 
-    Raises, with sbatch's own words, ClusterError
-    when Slurm refuses, and CommandError when Slurm does not answer: then it may have taken them all the same.
+    Raises, with sbatch's own words, ClusterError when Slurm refuses, FullQueueError when it takes no more jobs now,
+    and CommandError when it does not answer: then it may have taken them all the same.
     """
     if shutil.which("sbatch") is None:
         raise ClusterError("sbatch is not on PATH: start on a login node of the cluster, or set cluster=local")
-    # `exec`: the batch shell becomes the job's process, so that the signal for the batch script reaches it.
-    executor = SlurmExecutor(folder, python=f"exec {shlex.quote(sys.executable)}")
+    executor = CallExecutor(folder)
     executor.update_parameters(**parameters)
     jobs = []
     try:
-        with _slurm_env(), executor.batch():
+        with _clean_env(), executor.batch():
             for function, args in calls:
                 jobs.append(executor.submit(function, *args))
     except FailedJobError as error:
         raise _explain_sbatch(str(error)) from error
     return jobs
+
+
+def render_script(parameters: dict[str, Any], *, tasks: int, folder: Path) -> str:
+    """The batch script that `tasks` commands are submitted with."""
+    return _make_sbatch_string(render_call(folder), folder, map_count=tasks if tasks > 1 else None, **parameters)
+
+
+def estimate_start(script: str) -> Estimate:
+    """What Slurm says of a script without taking it. Raises CommandError when it does not answer."""
+    with _clean_env():
+        finished = run_command(["sbatch", "--test-only"], stdin=script, timeout_s=_TEST_S, check=False)
+    words = finished.stderr + finished.stdout
+    found = _START.search(words)
+    if finished.code == 0 and found is not None:
+        return Estimate(found[1], found[2])
+    error = _explain_sbatch(words)
+    if isinstance(error, CommandError):
+        raise error
+    return Estimate("", "", "" if isinstance(error, FullQueueError) else _last_line(words))
 
 
 def supply_call(argv: Sequence[str], shape: Shape, *, folder: Path, job_id: str) -> None:
@@ -111,11 +157,18 @@ def find_stderr(folder: Path, job_id: str) -> Path:
     return Path(JobPaths(folder, job_id=job_id, task_id=0).stderr)
 
 
-def _explain_sbatch(stderr: str) -> ClusterError | CommandError:
-    line = next(reversed(stderr.strip().splitlines()), "no reason given")
+def _explain_sbatch(stderr: str) -> ClusterError | CommandError | FullQueueError:
+    line = _last_line(stderr)
+    reasons = " ".join(_REASON.findall(stderr))
+    if any(text in f"{reasons} {line}".lower() for text in _FULL) or (_POLICY in line.lower() and not reasons):
+        return FullQueueError(f"Slurm takes no more jobs now: {reasons or line}")
     if any(text in line.lower() for text in _NO_ANSWER):
         return CommandError(f"sbatch got no answer from Slurm: {line}")
-    return ClusterError(f"sbatch refused it: {line}")
+    return ClusterError(f"sbatch refused it: {line}{f' ({reasons})' if reasons else ''}")
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(text.strip().splitlines()), "no reason given")
 
 
 def _local_gpus(shape: Shape) -> dict[str, Any]:
@@ -127,11 +180,12 @@ def _local_gpus(shape: Shape) -> dict[str, Any]:
 
 
 @contextmanager
-def _slurm_env() -> Iterator[None]:
-    # The driver may itself run inside a job, whose variables would bend the new job's request; but
-    # SLURM_CONF says where the cluster is.
+def _clean_env() -> Iterator[None]:
+    # The driver may itself run inside a job or under mpiexec, whose variables would bend the new job's request
+    # and tell its ranks of a world that is not theirs; but SLURM_CONF says where the cluster is.
     conf = os.environ.get("SLURM_CONF")
-    with clean_env():
+    strange = [name for name in os.environ if name.startswith(_STRANGE_PREFIXES)]
+    with clean_env(strange):
         if conf is not None:
             os.environ["SLURM_CONF"] = conf
         yield

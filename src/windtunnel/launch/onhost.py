@@ -25,6 +25,7 @@ class LocalBackend:
     """Starts processes through submitit. A job id is `host:pid` of submitit's controller."""
 
     survives = False
+    silent_s = 0.0
 
     def __init__(self, context: SweepContext) -> None:
         self.poll_s = min(_POLL_S, context.sweep.marker_poll_s)
@@ -37,8 +38,8 @@ class LocalBackend:
         leaving = sum(not job.done() for job in self._jobs.values())
         return max(0, self._context.sweep.local_trials - max(active, leaving))
 
-    def submit(self, trials: Sequence[PlannedTrial]) -> Submitted:
-        """Start one process a trial."""
+    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+        """Start one process a trial; there is no other host to choose."""
         ids = {}
         for trial in trials:
             job = submit_local(self._context.command_of(trial), trial.shape, folder=self._context.jobs_dir)
@@ -66,6 +67,10 @@ class LocalBackend:
             if self._look_at(job_id).phase == Phase.RUNNING:
                 os.kill(int(_pid_of(job_id)), signal.SIGTERM)
 
+    def cancel(self, job_ids: Collection[str]) -> None:
+        """As `stop`."""
+        self.stop(job_ids)
+
     def close(self) -> None:
         """Wait for processes whose trials have ended: they have only to exit."""
         deadline = time.monotonic() + _EXIT_S
@@ -79,6 +84,15 @@ class LocalBackend:
         job = self._jobs.get(job_id)
         alive = not job.done() if job is not None else _is_controller(int(pid))
         return JobSight(Phase.RUNNING) if alive else JobSight(Phase.ENDED, evidence=f"process {pid} ended")
+
+
+def stop_process(job_id: str) -> bool:
+    """SIGTERM to a trial's process `host:pid`, whoever started it; False when it does not run on this host."""
+    host, _, pid = job_id.rpartition(":")
+    if host != socket.gethostname() or not _is_controller(int(pid)):
+        return False
+    os.kill(int(pid), signal.SIGTERM)
+    return True
 
 
 def _pid_of(job_id: str) -> str:

@@ -1,23 +1,23 @@
-"""Trials as tasks of Slurm job arrays, one array a shape."""
+"""Trials as tasks of Slurm job arrays, one array a shape, within the user's limits."""
 
 import time
-import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from windtunnel.errors import ClusterError, CommandError
+from windtunnel.errors import CommandError, FullQueueError
 from windtunnel.launch.backend import Submitted
 from windtunnel.launch.context import SweepContext
-from windtunnel.launch.jobs import find_stderr, submit_array, supply_call
-from windtunnel.launch.shapes import cut_arrays, render_parameters
+from windtunnel.launch.jobs import find_stderr
+from windtunnel.launch.packs import find_task, submit_packs, supply_command
+from windtunnel.launch.room import ANY, Room
+from windtunnel.launch.shapes import Pack, cut_arrays, cut_packs
 from windtunnel.launch.slurmwatch import SlurmWatch
-from windtunnel.ledger.log import append_event
 from windtunnel.ledger.reconcile import JobSight
 from windtunnel.ledger.tail import read_last_line
+from windtunnel.planner.table import group_by_shape
 from windtunnel.records.plan import PlannedTrial
-from windtunnel.slurm.queue import QueuedJob, read_queue_by_name
+from windtunnel.slurm.limits import Limits, read_limits
+from windtunnel.slurm.queue import QueuedJob, cancel_jobs, read_queue_by_name
 
-_ROOM = 1_000_000
 _RECOVERY_S = 1.0
 
 
@@ -26,21 +26,37 @@ class SlurmBackend:
 
     survives = True
 
-    def __init__(self, context: SweepContext, *, say: Callable[[str], None]) -> None:
+    def __init__(self, context: SweepContext, *, say: Callable[[str], None], limits: Limits | None = None) -> None:
+        """`limits` are read before the first submission where they are not given."""
         self.poll_s = context.sweep.marker_poll_s
         self._context = context
+        self._say = say
+        self._limits = limits
+        self._room: Room | None = None
+        self._told = False
         self._recovery: tuple[str, float, Mapping[str, QueuedJob]] = "", float("-inf"), {}
-        self._watch = SlurmWatch(poll_s=context.sweep.poll_s, say=say)
+        held_s = context.sweep.held_hours * 3600
+        self._watch = SlurmWatch(poll_s=context.sweep.poll_s, say=say, held_s=held_s)
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds for which squeue has not answered."""
+        return self._watch.silent_s
 
     def room(self, active: int) -> int:
-        """Slurm queues what does not fit."""
-        return _ROOM
+        """Slurm queues what does not run yet, up to what it takes of a user."""
+        return self._room.count() if self._room is not None else ANY
 
-    def submit(self, trials: Sequence[PlannedTrial]) -> Submitted:
-        """One job array a shape; each trial's ledger names the submission before, and its job after."""
+    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+        """One job array a shape, as far as there is room: the rest waits.
+
+        Each trial's ledger names the submission before, and its job after.
+        """
         submitted = Submitted({})
-        for group in cut_arrays(trials):
-            part = self._submit_group(group)
+        limits, room = self._open()
+        room.begin({trial.shape for trial in trials})
+        for array in cut_arrays(self._pack(trials, limits), limit=limits.max_array_tasks):
+            part = self._submit_array(array, room, exclude)
             submitted.job_ids.update(part.job_ids)
             submitted.refusals.update(part.refusals)
             if part.unanswered:
@@ -57,9 +73,9 @@ class SlurmBackend:
         if name != submission or time.monotonic() - asked_at > _RECOVERY_S:
             queue = read_queue_by_name(submission)
             self._recovery = submission, time.monotonic(), queue
-        job_id = _find_task(queue, index)
+        job_id = find_task(queue, index)
         if job_id:
-            self._supply(trial, job_id)
+            supply_command(trial, self._context, name=submission, index=index, job_id=job_id)
         return job_id
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:
@@ -73,51 +89,54 @@ class SlurmBackend:
     def stop(self, job_ids: Collection[str]) -> None:
         """Jobs go on; the same command finds them again."""
 
+    def cancel(self, job_ids: Collection[str]) -> None:
+        """scancel."""
+        cancel_jobs(job_ids)
+
     def close(self) -> None:
         """Nothing of a job is left on this host."""
 
-    def _submit_group(self, group: Sequence[PlannedTrial]) -> Submitted:
-        name = f"windtunnel-{self._context.study}-{uuid.uuid4().hex[:8]}"
-        for index, trial in enumerate(group):
-            append_event(self._path(trial), "submitting", attempt=0, submission=name, index=index)
-        parameters = render_parameters(group[0].shape, self._context.cluster, name=name)
-        commands = [self._context.command_of(trial) for trial in group]
-        try:
-            job_ids = submit_array(commands, parameters, folder=self._context.jobs_dir)
-        except (ClusterError, CommandError) as error:
-            return self._settle_failure(group, name, error)
-        return Submitted(self._write_ids(zip(group, job_ids, strict=True), name))
+    def _open(self) -> tuple[Limits, Room]:
+        if self._limits is None:
+            try:
+                self._limits = read_limits()
+            except CommandError as error:
+                self._say(f"Slurm's limits are not known: its defaults are taken for them: {error}")
+                self._limits = Limits()
+        if self._room is None:
+            self._room = Room(
+                self._limits, poll_s=self._context.sweep.poll_s, per_job=self._context.sweep.trials_per_job
+            )
+        return self._limits, self._room
 
-    def _settle_failure(
-        self, group: Sequence[PlannedTrial], name: str, error: ClusterError | CommandError
-    ) -> Submitted:
-        # Only the answer may have been lost: Slurm is asked before the error is believed.
-        try:
-            queue = read_queue_by_name(name)
-        except CommandError:
-            queue = {}
-        found = [(trial, job_id) for index, trial in enumerate(group) if (job_id := _find_task(queue, index))]
-        for trial, job_id in found:
-            self._supply(trial, job_id)
-        ids = self._write_ids(found, name)
-        rest = {trial.id: str(error) for trial in group if trial.id not in ids}
-        refused = isinstance(error, ClusterError)
-        return Submitted(ids, rest if refused else {}, {} if refused else rest)
+    def _pack(self, trials: Sequence[PlannedTrial], limits: Limits) -> list[Pack]:
+        packs: list[Pack] = []
+        for shape, group in group_by_shape(trials).items():
+            longest = limits.find_max_time_min(limits.resolve(shape.account, shape.qos, shape.partition))
+            packs += cut_packs(group, per_job=self._context.sweep.trials_per_job, max_time_min=longest)
+        return packs
 
-    def _write_ids(self, jobs: Iterable[tuple[PlannedTrial, str]], name: str) -> dict[str, str]:
-        ids = {}
-        for trial, job_id in jobs:
-            append_event(self._path(trial), "submitted", attempt=0, job_id=job_id, submission=name)
-            ids[trial.id] = job_id
-        return ids
+    def _submit_array(self, packs: tuple[Pack, ...], room: Room, exclude: Sequence[str]) -> Submitted:
+        shape = packs[0][0].shape
+        while jobs := min(room.measure(shape), len(packs)):
+            try:
+                submitted = submit_packs(packs[:jobs], self._context, exclude=exclude)
+            except FullQueueError as error:
+                if not room.refuse(shape, jobs):
+                    return Submitted({}, {trial.id: str(error) for pack in packs for trial in pack})
+                continue
+            room.take(shape, len(set(submitted.job_ids.values())))
+            break
+        else:
+            submitted = Submitted({})
+        self._leave(packs[jobs:], room)
+        return submitted
 
-    def _supply(self, trial: PlannedTrial, job_id: str) -> None:
-        supply_call(self._context.command_of(trial), trial.shape, folder=self._context.jobs_dir, job_id=job_id)
-
-    def _path(self, trial: PlannedTrial) -> Path:
-        return self._context.folder_of(trial).path
-
-
-def _find_task(jobs: Iterable[str], index: int) -> str:
-    wanted = {job_id for job_id in jobs if job_id.endswith(f"_{index}") or ("_" not in job_id and index == 0)}
-    return next(iter(sorted(wanted)), "")
+    def _leave(self, packs: Sequence[Pack], room: Room) -> None:
+        if not packs:
+            return
+        shape, left = packs[0][0].shape, sum(len(pack) for pack in packs)
+        room.leave(shape, left)
+        if not self._told:
+            self._say(f"{left} trials wait for room in the queue ({room.explain(shape)}): they follow as jobs end")
+            self._told = True

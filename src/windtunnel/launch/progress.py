@@ -66,5 +66,8 @@ def parse_step(line: bytes) -> StepRecord | None:
 
 
 def render_step(record: StepRecord, steps: int) -> str:
-    """A record for people."""
-    return f"step {record.step}/{steps} loss {record.loss:.4g} {record.samples_per_s:,.0f} samples/s"
+    """A record for people; `steps` is 0, and numbers are missing, where a program does not tell them."""
+    of = f"/{steps}" if steps else ""
+    loss = f" loss {record.loss:.4g}" if record.loss is not None else ""
+    rate = f" {record.samples_per_s:,.0f} samples/s" if record.samples_per_s is not None else ""
+    return f"step {record.step}{of}{loss}{rate}"

@@ -44,7 +44,10 @@ def read_facts(folder: TrialFolder, *, steps: int) -> TrialFacts:
 
 
 def read_outcome(folder: TrialFolder, *, steps: int) -> tuple[TrialOutcome | None, str]:
-    """The trial's outcome, or why its DONE.json does not count (empty when there is none)."""
+    """The trial's outcome, or why its DONE.json does not count (empty when there is none).
+
+    `steps` is 0 for a program that decides itself when it is done.
+    """
     if not folder.done.exists():
         return None, ""
     try:
@@ -53,7 +56,7 @@ def read_outcome(folder: TrialFolder, *, steps: int) -> tuple[TrialOutcome | Non
         return None, str(error)
     if outcome.trial_id != folder.path.name:
         return None, f"{folder.done} is of trial {outcome.trial_id}, expected {folder.path.name}"
-    if outcome.steps != steps:
+    if steps and outcome.steps != steps:
         return None, f"{folder.done} has {outcome.steps} steps, expected {steps}"
     return outcome, ""
 

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class Holder:
     since: float
     """Seconds since 1970 UTC."""
     free: bool = False
+    job_id: str = ""
+    """The Slurm job that it runs in, as squeue writes it; empty outside one."""
 
 
 class Lease:
@@ -56,21 +58,26 @@ class Lease:
     def release(self) -> None:
         """Mark the lease free, if it is still this process's."""
         holder = _read_holder(self._path)
-        if holder is not None and _newest(self._path.parent) == self._path:
-            freed = Holder(holder.host, holder.pid, holder.started, holder.since, free=True)
-            write_atomic(self._path, _render(freed))
+        if holder is None or _newest(self._path.parent) != self._path:
+            return
+        try:
+            write_atomic(self._path, _render(replace(holder, free=True)))
+        except OSError:
+            # On a full disk: this process ends, and a dead holder is succeeded as well as a free lease is taken.
+            pass
 
 
-def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S) -> Lease:
+def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S, job_id: str = "") -> Lease:
     """Take the lease in `folder`, over a dead holder if there is one.
 
     Raises BusyError, naming the holder, while a live process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    me = Holder(socket.gethostname(), os.getpid(), read_process_start(os.getpid()) or "", time.time())
+    start = read_process_start(os.getpid()) or ""
+    me = Holder(socket.gethostname(), os.getpid(), start, time.time(), job_id=job_id)
     mine = folder / f".{uuid.uuid4().hex}.tmp"
-    mine.write_bytes(_render(me))
     try:
+        mine.write_bytes(_render(me))
         for _ in range(_TRIES):
             newest = _newest(folder)
             if newest is not None:
@@ -94,6 +101,25 @@ def read_live_holder(folder: Path, *, stale_after_s: float = STALE_AFTER_S) -> H
     if newest is None or holder is None or holder.free:
         return None
     return holder if _is_live(holder, time.time() - _mtime(newest), stale_after_s) else None
+
+
+def bury_holder(folder: Path, holder: Holder) -> bool:
+    """Free the lease of a holder of another host that is known to be dead, though its heartbeat is still fresh.
+
+    False when it is not that holder's any more. Should it live after all, its next `beat` tells it to stop.
+    """
+    newest = _newest(folder)
+    if newest is None or _read_holder(newest) != holder:
+        return False
+    grave = folder / f".{uuid.uuid4().hex}.tmp"
+    grave.write_bytes(_render(replace(holder, free=True)))
+    try:
+        os.link(grave, folder / str(int(newest.name) + 1))
+    except FileExistsError:
+        return False
+    finally:
+        grave.unlink(missing_ok=True)
+    return True
 
 
 def read_process_start(pid: int) -> str | None:
@@ -142,7 +168,9 @@ def _remove_older(folder: Path, taken: Path) -> None:
 
 def _read_holder(path: Path) -> Holder | None:
     try:
-        return Holder(**json.loads(path.read_text()))
+        known = json.loads(path.read_text())
+        # What a later version adds is passed over.
+        return Holder(**{item.name: known[item.name] for item in fields(Holder) if item.name in known})
     except (OSError, ValueError, TypeError):
         return None
 

@@ -1,22 +1,28 @@
 """A trial's ledger: an append-only file of events on the shared file system. Any process may read it."""
 
+import errno
 import json
 import os
 import socket
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 LEDGER = "ledger.jsonl"
+_WRITERS = 16
 
 
 @dataclass(frozen=True)
 class Event:
     """Something that happened to a trial.
 
-    `kind` is one of submitting (about to be, under a name that finds the job again), submitted, started,
-    ended (both by the supervisor), and verdict (a driver's, over an attempt that did not tell its own end).
+    `kind` is one of submitting (about to be, under a name that finds the job again), submitted, postponed
+    (the place was full), waiting (for its turn in a job of several trials), started, ended (these three by the
+    supervisor), verdict (a driver's, over an attempt that did not complete), cancelling
+    (someone asks for the trial's end) and withdrawn (someone takes the verdict back, with all budgets).
     """
 
     kind: str
@@ -31,7 +37,8 @@ class Event:
 def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) -> Event:
     """Add one line with a single write, and make it durable.
 
-    Starts on a new line even after a writer that was cut off, so that only its torn line is lost.
+    Starts on a new line even after a writer that was cut off, so that only its torn line is lost. Raises
+    OSError when the file system takes only a part of the line, or nothing.
     """
     event = Event(kind, attempt, time.time(), socket.gethostname(), os.getpid(), details)
     line = json.dumps(asdict(event), separators=(",", ":"), default=str) + "\n"
@@ -39,11 +46,22 @@ def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) ->
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, (("\n" if torn else "") + line).encode())
+        data = (("\n" if torn else "") + line).encode()
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(trial_dir / LEDGER))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
     return event
+
+
+def append_to_all(events: Sequence[tuple[Path, dict[str, Any]]], kind: str) -> None:
+    """Add an event of one kind, each with its own details, to many ledgers: as `append_event`, but together.
+
+    A file system makes many writes durable in the time of a few.
+    """
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(pool.map(lambda item: append_event(item[0], kind, attempt=0, **item[1]), events))
 
 
 def read_events(trial_dir: Path) -> list[Event]:

@@ -4,7 +4,9 @@ Success is never guessed: only a DONE.json of our own that validates is COMPLETE
 says merely explains an end that our records do not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from windtunnel.ledger.facts import TrialFacts
@@ -30,6 +32,11 @@ class JobSight:
     verdict: Verdict | None = None
     """How it ended, where that explains a failure; a job's own success proves nothing."""
     evidence: str = ""
+    """Of a job that waits: why."""
+    ended_at: float = 0.0
+    """When its end was first seen, in seconds since 1970; 0 for long ago, or for not ended."""
+    hosts: tuple[str, ...] = ()
+    """Where it runs or ran, as far as is known."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +52,100 @@ UNSEEN = JobSight(Phase.UNSURE)
 _OWN_FAULT = frozenset({Verdict.FAILED, Verdict.OOM})
 # A supervisor that was told to stop does not know by whom; the scheduler does.
 _STOPPED = frozenset({Verdict.PREEMPTED, Verdict.TIMEOUT, Verdict.CANCELLED, Verdict.NODE_FAIL, Verdict.LOST})
+_TOLD_BY_JOB = ("waiting", "started", "ended")
+_SUBMITTED = ("submitting", "submitted", "postponed", "withdrawn")
+_UNSUBMITTED = ("", "postponed", "withdrawn")
 
 
-def reconcile(facts: TrialFacts, job: JobSight, *, now: float, lost_after_s: float) -> Standing:
+def reconcile(
+    facts: TrialFacts,
+    job: JobSight,
+    *,
+    now: float,
+    lost_after_s: float,
+    settle_s: float = 0.0,
+    limit_s: float = float("inf"),
+) -> Standing:
     """The standing of a trial at `now`.
 
-    `job` is the sight of the job of `find_job_id`. A trial without any sign of life for
-    `lost_after_s` is LOST, so that every wait ends.
+    `job` is the sight of the job of `find_job_id`. So that every wait ends, a trial is LOST without any sign of
+    life for `lost_after_s`, without records of its own `settle_s` after its job's end, and when its supervisor
+    is still there `limit_s` after the start, though its job is not.
     """
-    if facts.outcome is not None and facts.holder is not None and find_end(facts) is None:
+    standing = _weigh(facts, job, now=now, lost_after_s=lost_after_s, settle_s=settle_s, limit_s=limit_s)
+    wish = find_wish(facts.events)
+    if wish is None or not (standing.verdict in _STOPPED or _is_unsubmitted(standing, facts)):
+        return standing
+    at = datetime.fromtimestamp(wish.at, UTC).isoformat(sep=" ", timespec="seconds")
+    told = f"cancelled by {wish.details.get('user', 'someone')} on host {wish.host} at {at}"
+    return _ended(Verdict.CANCELLED, "; ".join(filter(None, (told, standing.evidence))))
+
+
+def find_job_id(facts: TrialFacts) -> str:
+    """Job of the newest submission or start; empty when there is none, or when it came to nothing since."""
+    for event in reversed(facts.events):
+        if event.kind in _UNSUBMITTED:
+            return ""
+        if event.kind in ("submitted", *_TOLD_BY_JOB) and event.details.get("job_id"):
+            return str(event.details["job_id"])
+    return ""
+
+
+def find_submission(facts: TrialFacts) -> tuple[str, int] | None:
+    """Name and place in its array of a submission that was begun last, and whose job is not known yet."""
+    last = _last_event(facts)
+    if last is None or last.kind != "submitting":
+        return None
+    return str(last.details["submission"]), int(last.details["index"])
+
+
+def find_end(facts: TrialFacts) -> AttemptEnd | None:
+    """END.json of the newest attempt, unless the trial was submitted again, or withdrawn, since."""
+    if not facts.attempts or _last_kind(facts) in (*_SUBMITTED, "waiting"):
+        return None
+    return facts.ends.get(facts.attempts[-1])
+
+
+def find_verdict_event(facts: TrialFacts) -> Event | None:
+    """The verdict that a driver wrote over the newest attempt, if nothing happened since."""
+    return _last_event(facts) if _last_kind(facts) == "verdict" else None
+
+
+def find_wish(events: Sequence[Event]) -> Event | None:
+    """Someone's wish that the trial ends, unless it was submitted again, or withdrawn, since."""
+    for event in reversed(events):
+        # A job's id may be written down after the wish to end it; that the submission began is earlier.
+        late = event.kind == "submitted" and "submission" in event.details
+        if event.kind in _SUBMITTED and not late:
+            return None
+        if event.kind == "cancelling":
+            return event
+    return None
+
+
+def is_outlived(facts: TrialFacts, job: JobSight, job_id: str, *, here: str) -> bool:
+    """Whether the live holder's heartbeat is a dead one's last: Slurm says that its very job has ended.
+
+    Not after a node's failure, where Slurm only lost sight of a node on which processes may go on; and a
+    process of this host, `here`, is known by its pid.
+    """
+    holder = facts.holder
+    if holder is None or not job_id or holder.job_id != job_id or holder.host == here:
+        return False
+    return job.phase == Phase.ENDED and job.verdict != Verdict.NODE_FAIL
+
+
+def count_node_seconds(facts: TrialFacts) -> float:
+    """Nodes times wall seconds over all attempts; one without END.json counts to its last sign of life."""
+    return sum(_attempt_node_seconds(facts, number) for number in facts.attempts)
+
+
+def _weigh(
+    facts: TrialFacts, job: JobSight, *, now: float, lost_after_s: float, settle_s: float, limit_s: float
+) -> Standing:
+    alive = job.phase in (Phase.QUEUED, Phase.RUNNING)
+    overdue = not alive and _is_overdue(facts, now - limit_s)
+    if facts.outcome is not None and facts.holder is not None and find_end(facts) is None and not overdue:
         return Standing(Phase.RUNNING, evidence="done; its ranks are ending")
     if facts.outcome is not None:
         done = facts.outcome
@@ -62,44 +154,31 @@ def reconcile(facts: TrialFacts, job: JobSight, *, now: float, lost_after_s: flo
     if end is not None and end.verdict in _OWN_FAULT:
         return _ended(end.verdict, end.evidence)
     if facts.holder is not None:
-        return Standing(Phase.RUNNING)
-    if job.phase in (Phase.QUEUED, Phase.RUNNING):
-        return Standing(job.phase)
+        return _judge_overdue(facts, limit_s) if overdue else Standing(Phase.RUNNING)
+    if job.phase == Phase.RUNNING and _last_kind(facts) == "waiting":
+        return Standing(Phase.QUEUED, evidence="it waits for its turn in a job that runs")
+    if alive:
+        return Standing(job.phase, evidence=job.evidence)
     earlier = find_verdict_event(facts)
     if earlier is not None:
         return _ended(Verdict(earlier.details["verdict"]), str(earlier.details.get("evidence", "")))
     if end is not None:
         return _judge_end(facts, end, job)
+    if job.phase == Phase.ENDED and now - job.ended_at < settle_s:
+        return Standing(Phase.RUNNING, evidence="its job ended: its records may still be on the way")
     return _judge_silence(facts, job, silent_s=now - facts.life_at, lost_after_s=lost_after_s)
 
 
-def find_job_id(facts: TrialFacts) -> str:
-    """Job of the newest submission or start; empty when there is none."""
-    return str(next((event.details["job_id"] for event in reversed(facts.events) if _names_job(event)), ""))
+def _is_overdue(facts: TrialFacts, before: float) -> bool:
+    started = next((event for event in reversed(facts.events) if event.kind == "started"), None)
+    return facts.holder is not None and started is not None and started.at < before
 
 
-def find_end(facts: TrialFacts) -> AttemptEnd | None:
-    """END.json of the newest attempt, unless the trial was submitted again since."""
-    if not facts.attempts or _last_kind(facts) in ("submitting", "submitted"):
-        return None
-    return facts.ends.get(facts.attempts[-1])
-
-
-def find_verdict_event(facts: TrialFacts) -> Event | None:
-    """The verdict that a driver wrote over the newest attempt, if nothing happened since."""
-    return facts.events[-1] if _last_kind(facts) == "verdict" else None
-
-
-def count_attempts(facts: TrialFacts) -> int:
-    """Attempts that count against `max_attempts`: all but those that someone stopped on purpose."""
-    stopped = {number for number, end in facts.ends.items() if end.verdict == Verdict.CANCELLED}
-    stopped |= {event.attempt for event in facts.events if _is_cancelling(event)}
-    return len(set(facts.attempts) - stopped)
-
-
-def count_node_seconds(facts: TrialFacts) -> float:
-    """Nodes times wall seconds over all attempts; one without END.json counts to its last sign of life."""
-    return sum(_attempt_node_seconds(facts, number) for number in facts.attempts)
+def _judge_overdue(facts: TrialFacts, limit_s: float) -> Standing:
+    assert facts.holder is not None
+    holder = f"pid {facts.holder.pid} on host {facts.holder.host}"
+    told = f"its supervisor ({holder}) is there more than {limit_s:.0f} s after its start, past any limit: stop it"
+    return _ended(Verdict.LOST, told)
 
 
 def _judge_end(facts: TrialFacts, end: AttemptEnd, job: JobSight) -> Standing:
@@ -112,14 +191,27 @@ def _judge_end(facts: TrialFacts, end: AttemptEnd, job: JobSight) -> Standing:
 
 
 def _judge_silence(facts: TrialFacts, job: JobSight, *, silent_s: float, lost_after_s: float) -> Standing:
-    if not facts.events and not facts.attempts:
+    if _last_kind(facts) in _UNSUBMITTED and (_last_kind(facts) or not facts.attempts):
         return Standing(Phase.NEW)
+    if _last_kind(facts) == "waiting" and job.phase == Phase.ENDED:
+        return _judge_unturned(job)
     records = f"it left neither DONE.json nor END.json{f' ({facts.done_problem})' if facts.done_problem else ''}"
     if job.phase == Phase.ENDED:
         return _ended(job.verdict or Verdict.LOST, f"{job.evidence or 'its job ended'}; {records}")
     if silent_s > lost_after_s:
-        return _ended(Verdict.LOST, f"no job, no live process and no record for {silent_s:.0f} s; {records}")
-    return Standing(Phase.UNSURE)
+        told = f"{job.evidence}; " if job.evidence else ""
+        return _ended(Verdict.LOST, f"{told}no job, no live process and no record for {silent_s:.0f} s; {records}")
+    return Standing(Phase.UNSURE, evidence=job.evidence)
+
+
+def _judge_unturned(job: JobSight) -> Standing:
+    # Whatever ended the job, it was not this trial.
+    verdict = job.verdict if job.verdict == Verdict.CANCELLED else Verdict.PREEMPTED
+    return _ended(verdict, f"{job.evidence or 'its job ended'}, before the trial's turn came")
+
+
+def _is_unsubmitted(standing: Standing, facts: TrialFacts) -> bool:
+    return standing.phase in (Phase.NEW, Phase.UNSURE) and not find_job_id(facts)
 
 
 def _attempt_node_seconds(facts: TrialFacts, number: int) -> float:
@@ -141,16 +233,19 @@ def _last_life(facts: TrialFacts, started: Event) -> float:
     return min([facts.life_at, *(event.at for event in later)])
 
 
+def _last_event(facts: TrialFacts) -> Event | None:
+    # A wish changes nothing of where the trial stands: the job goes on until it is stopped.
+    events = [event for event in facts.events if event.kind != "cancelling"]
+    # A quick job may tell of itself before its driver has written the job's id down.
+    late = len(events) > 1 and events[-1].kind == "submitted" and events[-2].kind in _TOLD_BY_JOB
+    if late and events[-2].details.get("job_id") == events[-1].details.get("job_id"):
+        return events[-2]
+    return events[-1] if events else None
+
+
 def _last_kind(facts: TrialFacts) -> str:
-    return facts.events[-1].kind if facts.events else ""
-
-
-def _names_job(event: Event) -> bool:
-    return event.kind in ("submitted", "started") and bool(event.details.get("job_id"))
-
-
-def _is_cancelling(event: Event) -> bool:
-    return event.kind == "verdict" and event.details.get("verdict") == Verdict.CANCELLED
+    last = _last_event(facts)
+    return last.kind if last is not None else ""
 
 
 def _ended(verdict: Verdict, evidence: str) -> Standing:

@@ -35,7 +35,7 @@ def run_plan(
     for path, kind in ((collectives, Collectives), (device, DeviceFacts), (models, Models)):
         if path is not None:
             read_artifact(path, kind)
-    assert dry_run or features is not None, "a plan that is published has data"
+    assert dry_run or features is not None or not needs_data(settings), "a plan that is published has its data"
     facts = read_artifact(topology, Topology) if topology is not None else None
     limit_days = min((candidate.settings.cluster.max_age_days for candidate in settings.candidates), default=0.0)
     for path in (topology, collectives, device):
@@ -57,6 +57,11 @@ def read_age_days(path: Path) -> float:
         raise ArtifactError(f"{path} does not say when it was made: remove it to measure again") from None
 
 
+def needs_data(settings: PlanSettings) -> bool:
+    """Whether any trial reads feature shards."""
+    return any(candidate.settings.workload.needs_data for candidate in settings.candidates)
+
+
 def make_plan(settings: PlanSettings, *, topology: Topology | None, features: Path | None, import_root: str) -> Plan:
     """The study's trials and prunings; raises StudyError when no trial is left."""
     kept, pruned = split_space(settings, topology)
@@ -74,10 +79,13 @@ def split_space(
 
     Raises StudyError, with the reasons, when none can.
     """
+    measured = {candidate.settings.cluster.partition for candidate in settings.candidates}
     kept: list[Combination] = []
     pruned: list[Pruned] = []
     for choices, trial in list_combinations(settings):
-        reason = find_refusal(trial) or (find_misfit(make_shape(trial), topology) if topology is not None else "")
+        # The facts are of the study's own partition; a trial's shape may name another.
+        known = topology if trial.cluster.partition in measured else None
+        reason = find_refusal(trial) or (find_misfit(make_shape(trial), known) if known is not None else "")
         if reason:
             pruned.append(Pruned(name_trial(trial, choices), choices, reason))
         else:

@@ -1,14 +1,16 @@
 """A study's space: which layouts are legal from settings alone, and each trial's identity, name and shape."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from windtunnel.artifacts import to_plain
-from windtunnel.errors import LayoutError
-from windtunnel.identity import hash_user_files, trial_id
+from windtunnel.errors import LayoutError, SettingsError
+from windtunnel.identity import hash_user_code, trial_id
+from windtunnel.planner.program import find_program_refusal
 from windtunnel.records.plan import Identity, PlannedTrial, Shape
 from windtunnel.settings.base import parse_settings
+from windtunnel.settings.shapes import ShapeRule
 from windtunnel.settings.study import PlanSettings, TrialSettings
 
 Combination = tuple[dict[str, str], TrialSettings]
@@ -16,29 +18,45 @@ Combination = tuple[dict[str, str], TrialSettings]
 
 
 def list_combinations(settings: PlanSettings) -> tuple[Combination, ...]:
-    """Every candidate with every combination of values, `repeats` times over."""
+    """Every candidate with every combination of values, `repeats` times over, each in its own shape.
+
+    Raises SettingsError with each mistake once, whichever combinations have it.
+    """
     values = settings.values
-    return tuple(
-        _combine(candidate.settings, {**candidate.choices}, dict(zip(values, chosen, strict=True)), repeat)
-        for candidate in settings.candidates
-        for chosen in product(*values.values())
-        for repeat in range(settings.repeats)
-    )
+    found: list[Combination] = []
+    mistakes: dict[str, None] = {}
+    for candidate in settings.candidates:
+        for chosen in product(*values.values()):
+            for repeat in range(settings.repeats):
+                pairs = dict(zip(values, chosen, strict=True))
+                try:
+                    choices, trial = _combine(candidate.settings, {**candidate.choices}, pairs, repeat)
+                    found.append((choices, shape_trial(trial, choices=choices, rules=settings.shapes)))
+                except SettingsError as error:
+                    mistakes[str(error)] = None
+    if mistakes:
+        raise SettingsError("\n".join(mistakes))
+    return tuple(found)
+
+
+def shape_trial(settings: TrialSettings, *, choices: Mapping[str, str], rules: Sequence[ShapeRule]) -> TrialSettings:
+    """The trial's settings with the cluster's as the fitting rules change them, a later rule over an earlier one."""
+    if not rules:
+        return settings
+    plain = to_plain(settings)
+    known = {**_read_choices(rules, plain), **{key: value for key, value in choices.items() if "." not in key}}
+    for rule in rules:
+        if rule.fits(known):
+            plain["cluster"] = rule.apply(plain["cluster"])
+    return parse_settings(TrialSettings, plain, where="space.shapes")
 
 
 def find_refusal(settings: TrialSettings) -> str:
     """Why this layout cannot run on any cluster, with the fix; empty when it can."""
     layout, training, cluster = settings.parallelism, settings.training, settings.cluster
-    for axis, size in (("tensor", layout.tensor), ("pipeline", layout.pipeline)):
-        if size > 1:
-            model = settings.model.name
-            return f"model {model!r} has no {axis}-parallel form, expected parallelism.{axis}=1, got {size}"
-    if training.batch_size % layout.data:
-        fits = training.batch_size - training.batch_size % layout.data or layout.data
-        return (
-            f"a batch of {training.batch_size} does not divide over {layout.data} data-parallel ranks:"
-            f" set training.batch_size={fits} or parallelism.data={_divisor(training.batch_size, layout.data)}"
-        )
+    reason = _find_trainer_refusal(settings) if settings.workload.kind == "train" else ""
+    if reason:
+        return reason
     if layout.ranks % layout.nodes:
         fits = _divisor(layout.ranks, layout.nodes)
         return f"{layout.ranks} ranks do not spread equally over {layout.nodes} nodes: set parallelism.nodes={fits}"
@@ -49,7 +67,7 @@ def find_refusal(settings: TrialSettings) -> str:
             f"training.threads_per_rank={training.threads_per_rank} is more than cluster.cpus_per_rank="
             f"{cluster.cpus_per_rank}: set cluster.cpus_per_rank={training.threads_per_rank}"
         )
-    return ""
+    return find_program_refusal(settings)
 
 
 def plan_trial(
@@ -60,7 +78,7 @@ def plan_trial(
     refusal = find_refusal(settings)
     if refusal:
         raise LayoutError(f"trial {name!r}: {refusal}")
-    user_sha256 = hash_user_files(settings.model.target, import_root)
+    user_sha256 = hash_user_code(settings, import_root)
     return PlannedTrial(
         id=trial_id(settings, identity, user_sha256),
         name=name,
@@ -86,6 +104,10 @@ def make_shape(settings: TrialSettings) -> Shape:
         account=cluster.account,
         qos=cluster.qos,
         constraint=cluster.constraint,
+        gpu_type=cluster.gpu_type if cluster.gpus_per_rank else "",
+        flags=tuple(
+            sorted((name, "" if value is True else str(value)) for name, value in cluster.sbatch.items() if value)
+        ),
     )
 
 
@@ -93,10 +115,28 @@ def name_trial(settings: TrialSettings, choices: Mapping[str, str]) -> str:
     """A name for people: model, layout with its ranks, precision, then what else is varied."""
     layout = settings.parallelism
     ranks = str(layout.ranks) if layout.ranks > 1 and not layout.name[-1].isdigit() else ""
-    words = [settings.model.name, layout.name + ranks, settings.training.precision]
-    shown = {"model", "parallelism", "training.precision", "repeat"}
+    trains = settings.workload.kind == "train"
+    what = settings.model.name if trains else settings.workload.name
+    words = [what, layout.name + ranks, *([settings.training.precision] if trains else [])]
+    shown = {"workload", "model", "parallelism", "repeat", *(["training.precision"] if trains else [])}
     words += [f"{key.rpartition('.')[2]}={value}" for key, value in choices.items() if key not in shown]
     return " ".join([*words, *([f"#{settings.repeat + 1}"] if "repeat" in choices else [])])
+
+
+def _find_trainer_refusal(settings: TrialSettings) -> str:
+    """What our own trainer cannot do; another program knows itself what it can."""
+    layout, training = settings.parallelism, settings.training
+    for axis, size in (("tensor", layout.tensor), ("pipeline", layout.pipeline)):
+        if size > 1:
+            model = settings.model.name
+            return f"model {model!r} has no {axis}-parallel form, expected parallelism.{axis}=1, got {size}"
+    if training.batch_size % layout.data:
+        fits = training.batch_size - training.batch_size % layout.data or layout.data
+        return (
+            f"a batch of {training.batch_size} does not divide over {layout.data} data-parallel ranks:"
+            f" set training.batch_size={fits} or parallelism.data={_divisor(training.batch_size, layout.data)}"
+        )
+    return ""
 
 
 def _combine(settings: TrialSettings, choices: dict[str, str], chosen: Mapping[str, Any], repeat: int) -> Combination:
@@ -108,6 +148,20 @@ def _combine(settings: TrialSettings, choices: dict[str, str], chosen: Mapping[s
     if repeat:
         choices["repeat"] = str(repeat)
     return choices, parse_settings(TrialSettings, plain, where=f"space.values ({', '.join(chosen) or 'none'})")
+
+
+def _read_choices(rules: Sequence[ShapeRule], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What the settings themselves say of the rules' choices: of one that is fixed, there is nothing else."""
+    known = {}
+    for key in {key for rule in rules for key in rule.when}:
+        value: Any = plain
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping):
+            value = value.get("name", value.get("policy"))
+        if value is not None:
+            known[key] = value
+    return known
 
 
 def _merge(plain: dict[str, Any], path: list[str], value: Any) -> None:

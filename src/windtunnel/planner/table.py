@@ -35,12 +35,17 @@ def _render_shape(
 ) -> list[str]:
     parts = [f"{_count(shape.nodes, 'node')} x {_count(shape.ranks_per_node, 'rank')}"]
     parts += [f"x {_count(shape.cpus_per_rank, 'CPU')}, {shape.mem_mib} MiB"]
-    parts += [f"and {_count(shape.gpus_per_node, 'GPU')} a node" if shape.gpus_per_node else "a node"]
-    place = f"partition {shape.partition}, limit {format_time_slurm(shape.time_min)}"
+    gpus = _count(shape.gpus_per_node, f"{shape.gpu_type} GPU".strip())
+    parts += [f"and {gpus} a node" if shape.gpus_per_node else "a node"]
+    names = {"partition": shape.partition, "account": shape.account, "QOS": shape.qos, "features": shape.constraint}
+    names |= {f"--{name}": value for name, value in shape.flags}
+    told = ", ".join(f"{name} {value}".rstrip() for name, value in names.items() if value or name.startswith("--"))
+    place = f"{told}, limit {format_time_slurm(shape.time_min)}"
     lines = [f"  {_count(len(trials), 'trial')} of {' '.join(parts)}, {place}"]
     width = max(len(trial.name) for trial in trials)
     for trial in trials:
-        trial_id = f"{trial.id}  " if with_ids else ""  # an id is of data too, and there is none yet
+        # An id is of data too, and there may be none yet.
+        trial_id = f"{trial.id}  " if with_ids or not trial.reads_data else ""
         lines.append(f"    {trial_id}{trial.name:{width}}  {_render_order(trial, topology)}".rstrip())
     return lines
 

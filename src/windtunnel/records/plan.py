@@ -19,6 +19,9 @@ class Shape:
     account: str = ""
     qos: str = ""
     constraint: str = ""
+    gpu_type: str = ""
+    flags: tuple[tuple[str, str], ...] = ()
+    """More flags of sbatch; one without a value has an empty one."""
 
     @property
     def ranks(self) -> int:
@@ -51,6 +54,22 @@ class PlannedTrial:
     user_sha256: str
     """SHA-256 over the user's files that the model's `_target_` reaches; empty for our own models."""
     shape: Shape
+
+    @property
+    def runs_command(self) -> bool:
+        """Whether it runs a program of the user's instead of our trainer."""
+        return bool(self.settings.get("workload", {}).get("kind") == "command")
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether it reads feature shards: our trainer does, a program only if it says so."""
+        return not self.runs_command or bool(self.settings["workload"]["data"])
+
+    @property
+    def steps(self) -> int:
+        """Steps after which it is done; 0 for a program that says so itself."""
+        group = "workload" if self.runs_command else "training"
+        return int(self.settings[group]["steps"])
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,11 @@ class StepRecord:
 
     step: int
     attempt: int
-    loss: float
-    learning_rate: float
-    samples_per_s: float
-    step_s: float
+    # Our trainer gives every number; a program of the user's those that it knows.
+    loss: float | None
+    learning_rate: float | None
+    samples_per_s: float | None
+    step_s: float | None
     """Median step time since the line before."""
     elapsed_s: float
     """Seconds since this attempt's first step."""
@@ -82,19 +83,19 @@ class TrialOutcome:
     trial_id: str
     attempt: int
     steps: int
-    final_train_loss: float
+    final_train_loss: float | None
     evaluations: tuple[Evaluation, ...]
-    samples_per_s: float
-    """Global batch over the median step time, warm-up discarded."""
-    step_s_median: float
-    step_s_p90: float
+    samples_per_s: float | None
+    """Global batch over the median step time, warm-up discarded; null where a program does not tell it."""
+    step_s_median: float | None
+    step_s_p90: float | None
     steps_timed: int
     steps_discarded: int
-    params: int
-    peak_rss_mib: float
+    params: int | None
+    peak_rss_mib: float | None
     """Largest rank."""
     checkpoint: str
-    """Folder of the final checkpoint, relative to the trial's folder."""
+    """Folder of the final checkpoint, relative to the trial's folder; empty where a program keeps its own."""
     resumed_from_step: int | None
     """Step of the checkpoint that this attempt began from; null for a fresh start."""
     device: str
@@ -102,6 +103,8 @@ class TrialOutcome:
     """Host of each rank, as granted."""
     phases_s: dict[str, float]
     """Wall seconds of this attempt by phase: setup, train, checkpoint, evaluate."""
+    notes: tuple[str, ...] = ()
+    """What was passed over in a program's metrics."""
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,10 @@ def _refuse_other_study(study: str, plan: Plan | None, sweep: Sweep | None) -> N
 def _read_data(reader: _Reader, plan: Plan | None, trials_dir: Path | None) -> ShardManifest | None:
     if plan is None or not plan.trials or trials_dir is None:
         return None
-    dataset = plan.trials[0].settings.get("dataset")
+    trial = next((trial for trial in plan.trials if trial.reads_data), None)
+    if trial is None:
+        return None
+    dataset = trial.settings.get("dataset")
     path = trials_dir.parent / "shards" / str(dataset) / "MANIFEST.json"
     return reader.read("data manifest", path, ShardManifest)
 

@@ -9,13 +9,15 @@ from typing import Literal
 from windtunnel.report.rows import Row, finite
 from windtunnel.statistics import detectable_difference, interquartile_range, paired_difference, pooled_deviation
 
-Criterion = Literal["validation_loss", "samples_per_s", "cost"]
+Criterion = Literal["validation_loss", "training_loss", "samples_per_s", "cost"]
 
 SCORES: dict[Criterion, Callable[[Row], float | None]] = {
     "validation_loss": lambda row: row.validation_loss,
+    "training_loss": lambda row: row.training_loss,
     "samples_per_s": lambda row: row.samples_per_s,
     "cost": lambda row: row.clean_cost,
 }
+LOSSES: frozenset[Criterion] = frozenset({"validation_loss", "training_loss"})
 HIGHER_IS_BETTER: frozenset[Criterion] = frozenset({"samples_per_s"})
 RELATIVE: frozenset[Criterion] = frozenset({"samples_per_s", "cost"})
 """Criteria whose noise grows with their size; a loss's does not."""
@@ -90,7 +92,11 @@ class Ranking:
 
 
 def rank_rows(rows: Sequence[Row], criterion: Criterion) -> Ranking:
-    """Order trials and configurations, estimate the noise, and choose."""
+    """Order trials and configurations, estimate the noise, and choose.
+
+    Where no program told a validation loss, the last training loss that each told stands in for it.
+    """
+    criterion = _find_criterion(rows, criterion)
     candidates = rank_candidates(rows, criterion)
     noise = estimate_noise(candidates, criterion)
     ordered = [row for candidate in candidates for row in candidate.rows]
@@ -102,6 +108,13 @@ def rank_rows(rows: Sequence[Row], criterion: Criterion) -> Ranking:
         noise=noise,
         recommendation=recommend(candidates, criterion, noise),
     )
+
+
+def _find_criterion(rows: Sequence[Row], criterion: Criterion) -> Criterion:
+    completed = [row for row in rows if row.completed]
+    validated = any(row.validation is not None for row in completed)
+    told = any(row.training_loss is not None for row in completed)
+    return "training_loss" if criterion == "validation_loss" and told and not validated else criterion
 
 
 def rank_candidates(rows: Sequence[Row], criterion: Criterion) -> tuple[Candidate, ...]:
@@ -139,7 +152,7 @@ def recommend(candidates: Sequence[Candidate], criterion: Criterion, noise: Nois
         return None
     leader = candidates[0]
     peers = [c for c in candidates if c is leader or noise.hides(leader.value, c.value, name=c.name)]
-    chosen = max(peers, key=lambda c: c.samples_per_s or 0.0) if criterion == "validation_loss" else leader
+    chosen = max(peers, key=lambda c: c.samples_per_s or 0.0) if criterion in LOSSES else leader
     if not _clearly_faster(chosen, leader):
         chosen = leader
     others = [c for c in candidates if c is not chosen]
@@ -147,8 +160,10 @@ def recommend(candidates: Sequence[Candidate], criterion: Criterion, noise: Nois
 
 
 def _clearly_faster(chosen: Candidate, leader: Candidate) -> bool:
-    # A tenth: less is not worth leaving the leader for, and is near what timing can tell on a shared machine.
-    return (chosen.samples_per_s or 0.0) > 1.1 * (leader.samples_per_s or 0.0)
+    # A tenth: less is not worth leaving the leader for. Nor is what the steps' own times vary by, which on a machine
+    # shared with others is far more.
+    lead = 1 + max(0.1, _step_noise([chosen.rows[0], leader.rows[0]]).threshold or 0.0)
+    return leader.samples_per_s is not None and (chosen.samples_per_s or 0.0) > lead * leader.samples_per_s
 
 
 def _score(row: Row, criterion: Criterion) -> float | None:
@@ -196,8 +211,9 @@ def _paired_noise(candidates: Sequence[Candidate]) -> Noise:
 
 def _step_noise(rows: Sequence[Row]) -> Noise:
     """Of a speed that was measured once: how far the run's own step times spread above their median."""
-    outcomes = [row.outcome for row in rows if row.outcome and row.outcome.step_s_median > 0]
-    if not outcomes:
+    spreads = [(row.step_spread, row.outcome.steps_timed) for row in rows if row.outcome]
+    known = [(spread, steps) for spread, steps in spreads if spread is not None]
+    if not known:
         return Noise(None, True, "unknown", 0, True)
-    spread = max(outcome.step_s_p90 / outcome.step_s_median - 1 for outcome in outcomes)
-    return Noise(max(0.0, spread), True, "step times", min(outcome.steps_timed for outcome in outcomes), True)
+    threshold = max(0.0, *(spread for spread, _ in known))
+    return Noise(threshold, True, "step times", min(steps for _, steps in known), True)

@@ -42,16 +42,17 @@ def draw_loss_by_time(rows: Sequence[Row], steps: Mapping[str, Sequence[StepReco
 
 def draw_throughput(rows: Sequence[Row]) -> Figure | None:
     """Samples a second, with a bar down to what the 90th percentile of step times gives."""
-    measured = [(row, row.outcome) for row in rows if row.outcome and row.samples_per_s]
+    measured = [(row, speed) for row in rows if (speed := row.samples_per_s)]
     known = measured[:MOST_BARS]
     if not known:
         return None
-    drops = [o.samples_per_s * (1 - min(1.0, _ratio(o.step_s_median, o.step_s_p90))) for _, o in known]
+    # The slowest tenth of steps gives 1 / (1 + spread) of the speed of the median one.
+    drops = [speed * (1 - 1 / (1 + max(0.0, row.step_spread or 0.0))) for row, speed in known]
     trace = {
         "type": "bar",
         "orientation": "h",
         "y": [html.escape(row.label) for row, _ in known],
-        "x": [outcome.samples_per_s for _, outcome in known],
+        "x": [speed for _, speed in known],
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -101,7 +102,7 @@ def draw_latency(rows: Sequence[Row]) -> Figure | None:
 
 def points_by_step(steps: Sequence[StepRecord]) -> list[tuple[float, float]]:
     """(step, loss) in order of steps, one a step."""
-    return sorted({float(record.step): record.loss for record in steps}.items())
+    return sorted({float(record.step): record.loss for record in steps if record.loss is not None}.items())
 
 
 def points_by_time(steps: Sequence[StepRecord]) -> list[tuple[float, float]]:
@@ -112,7 +113,8 @@ def points_by_time(steps: Sequence[StepRecord]) -> list[tuple[float, float]]:
         if attempt is not None and record.attempt != attempt:
             offset += last
         attempt, last = record.attempt, record.elapsed_s
-        points.append((offset + last, record.loss))
+        if record.loss is not None:
+            points.append((offset + last, record.loss))
     return points
 
 
@@ -175,9 +177,5 @@ def _bar_layout(axis: str, bars: int) -> dict[str, Any]:
     }
 
 
-def _list_values(known: Sequence[tuple[Row, Any]], unit: str) -> str:
-    return "; ".join(f"{row.label}: {outcome.samples_per_s:,.0f} {unit}" for row, outcome in known)
-
-
-def _ratio(a: float, b: float) -> float:
-    return a / b if b > 0 else 1.0
+def _list_values(known: Sequence[tuple[Row, float]], unit: str) -> str:
+    return "; ".join(f"{row.label}: {value:,.0f} {unit}" for row, value in known)

@@ -28,10 +28,10 @@ def render_throughput(rows: Sequence[Row]) -> Html:
         [
             Cell(row.label),
             Cell(format_number(found.samples_per_s), found.samples_per_s),
-            *[Cell(format_number(1e3 * s), s) for s in (found.step_s_median, found.step_s_p90)],
+            *[Cell(format_number(value), value) for value in row.step_times_ms],
             Cell(f"{found.steps_timed:,}", found.steps_timed),
             Cell(f"{found.steps_discarded:,}", found.steps_discarded),
-            Cell(format_bytes(found.peak_rss_mib * MIB), found.peak_rss_mib),
+            _memory_cell(found.peak_rss_mib),
             Cell(str(len(found.rank_hosts)), len(found.rank_hosts)),
             Cell(collapse_hostlist(found.rank_hosts)),
             Cell(found.device),
@@ -91,6 +91,10 @@ def render_latency(rows: Sequence[Row]) -> Html:
         if (found := row.latency)
     ]
     return render_table(columns, cells, caption="Latency of one inference, measured")
+
+
+def _memory_cell(mib: float | None) -> Cell:
+    return Cell(NONE) if mib is None else Cell(format_bytes(mib * MIB), mib)
 
 
 def _score_cell(value: float | None) -> Cell:

@@ -51,12 +51,32 @@ class Row:
         return finite(self.validation.loss) if self.validation else None
 
     @property
+    def training_loss(self) -> float | None:
+        """As the program told it last; that of no unseen data."""
+        return finite(self.outcome.final_train_loss) if self.outcome else None
+
+    @property
     def accuracy(self) -> float | None:
         return finite(self.validation.metrics.get("accuracy")) if self.validation else None
 
     @property
     def samples_per_s(self) -> float | None:
         return finite(self.outcome.samples_per_s) if self.outcome else None
+
+    @property
+    def step_spread(self) -> float | None:
+        """How far the 90th percentile of step times lies above their median, as a share."""
+        if self.outcome is None or not self.outcome.step_s_median or self.outcome.step_s_p90 is None:
+            return None
+        return self.outcome.step_s_p90 / self.outcome.step_s_median - 1
+
+    @property
+    def step_times_ms(self) -> tuple[float | None, float | None]:
+        """Median and 90th percentile of a step."""
+        found = self.outcome
+        times_s = (found.step_s_median, found.step_s_p90) if found is not None else (None, None)
+        median_s, p90_s = times_s
+        return (None if median_s is None else 1e3 * median_s, None if p90_s is None else 1e3 * p90_s)
 
     @property
     def clean_cost(self) -> float:

@@ -89,6 +89,12 @@ def _cautions(ranking: Ranking) -> list[str]:
         cautions.append(
             f"{open_trials} of {len(ranking.rows)} trials have no final verdict yet: the ranking may still change"
         )
+    if ranking.criterion == "training_loss":
+        cautions.append(
+            "no program told a validation_loss: trials are ranked by the last training loss that each told"
+        )
+    for row in ranking.rows:
+        cautions += [f"{row.label}: {note}" for note in (row.outcome.notes if row.outcome else ())]
     if ranking.recommendation:
         for row in ranking.recommendation.chosen.rows:
             if row.check is not None and not row.check.verified:

@@ -145,7 +145,7 @@ def render_cost(rows: Sequence[Row], currency: str) -> Html:
 def _ranking_cells(row: Row, ranking: Ranking, *, priced: bool) -> list[Cell]:
     rank = ranking.rank_of(row)
     outcome, latency = row.outcome, row.latency
-    steps_ms = [1e3 * s for s in (outcome.step_s_median, outcome.step_s_p90)] if outcome else [None, None]
+    params = outcome.params if outcome else None
     latencies = [latency.p50_us, latency.p99_us, latency.p999_us] if latency else [None] * 3
     money = [Cell(format_money(row.cost.money or 0.0, row.cost.currency), row.cost.money)] if priced else []
     check_tones = {"verified": "good", "damaged": "bad"}
@@ -157,8 +157,8 @@ def _ranking_cells(row: Row, ranking: Ranking, *, priced: bool) -> list[Cell]:
         Cell(format_loss(row.validation_loss), row.validation_loss),
         Cell(format_percent(row.accuracy), row.accuracy),
         Cell(format_number(row.samples_per_s), row.samples_per_s),
-        *[Cell(format_number(value), value) for value in (*steps_ms, *latencies)],
-        Cell(format_count(outcome.params) if outcome else NONE, outcome.params if outcome else None),
+        *[Cell(format_number(value), value) for value in (*row.step_times_ms, *latencies)],
+        Cell(format_count(params) if params is not None else NONE, params),
         Cell(format_node_hours(row.cost.node_hours), row.cost.node_hours),
         *money,
         Cell(check, tone=check_tones.get(check, "muted")),

@@ -61,7 +61,7 @@ def _fields(row: Row, ranking: Ranking) -> tuple[str, ...]:
         format_loss(row.validation_loss),
         format_percent(row.accuracy),
         format_number(row.samples_per_s),
-        format_number(1e3 * row.outcome.step_s_median if row.outcome else None),
+        format_number(row.step_times_ms[0]),
         format_number(row.latency.p99_us if row.latency else None),
         format_node_hours(row.cost.node_hours),
         describe_check(row),

@@ -1,18 +1,25 @@
 """The decision and its certainty in words, and the formats of numbers that page and terminal share. Pure."""
 
 import math
+from dataclasses import replace
 
 from windtunnel.cost import format_money, format_node_hours
-from windtunnel.report.compare import Candidate, Criterion, Noise, Ranking, Recommendation
+from windtunnel.report.compare import LOSSES, Candidate, Criterion, Noise, Ranking, Recommendation
 from windtunnel.report.rows import Row
 from windtunnel.statistics import proportion_margin
 
 CRITERION_NAMES: dict[Criterion, str] = {
     "validation_loss": "validation loss",
+    "training_loss": "training loss",
     "samples_per_s": "throughput",
     "cost": "cost",
 }
-_BEST: dict[Criterion, str] = {"validation_loss": "lowest", "samples_per_s": "highest", "cost": "lowest"}
+_BEST: dict[Criterion, str] = {
+    "validation_loss": "lowest",
+    "training_loss": "lowest",
+    "samples_per_s": "highest",
+    "cost": "lowest",
+}
 NONE = "–"
 
 
@@ -22,7 +29,8 @@ def describe_decision(ranking: Ranking) -> str:
     if recommendation is None:
         return _describe_nothing(ranking)
     chosen = recommendation.chosen
-    return f"Choose {chosen.name}: {_reason(ranking, recommendation)}{_sides(chosen, ranking.criterion)}."
+    rank = "" if chosen is recommendation.leader else f", rank {chosen.rank} of {len(ranking.candidates)}"
+    return f"Choose {chosen.name}{rank}: {_reason(ranking, recommendation)}{_sides(chosen, ranking.criterion)}."
 
 
 def describe_certainty(ranking: Ranking) -> str:
@@ -39,8 +47,9 @@ def describe_certainty(ranking: Ranking) -> str:
             f"that repeat a configuration).{few}"
         )
     if noise.basis == "paired samples":
+        which, limit = _compared_pair(ranking)
         return (
-            f"One repeat: between the first two, differences in {name} below {limit} cannot be told (95 %, paired "
+            f"One repeat: between {which}, differences in {name} below {limit} cannot be told (95 %, paired "
             f"over the same {noise.count:,} validation samples; the spread between repeats comes on top)."
         )
     if noise.basis == "step times":
@@ -49,6 +58,16 @@ def describe_certainty(ranking: Ranking) -> str:
             "step times lies that far above their median)."
         )
     return _describe_unknown_noise(ranking)
+
+
+def _compared_pair(ranking: Ranking) -> tuple[str, str]:
+    """The two that the choice rests on, and the smallest difference that can be told between them."""
+    recommendation = ranking.recommendation
+    if recommendation is None or recommendation.chosen is recommendation.leader:
+        return "the first two", format_difference(ranking.noise)
+    leader, chosen = recommendation.leader, recommendation.chosen
+    threshold = ranking.noise.pairs.get(chosen.name, ranking.noise.threshold)
+    return f"{leader.name} and {chosen.name}", format_difference(replace(ranking.noise, threshold=threshold))
 
 
 def describe_state(ranking: Ranking) -> str:
@@ -150,7 +169,7 @@ def _reason(ranking: Ranking, recommendation: Recommendation) -> str:
     if recommendation.tied:
         more = len(recommendation.tied) - 1
         also = f" and {more} more" if more else ""
-        slower = ", none of them clearly faster" if criterion == "validation_loss" else ""
+        slower = ", none of them clearly faster" if criterion in LOSSES else ""
         return f"{best}, though noise hides its lead over the next ({other.name}, {against}){also}{slower}"
     return f"{best}, {_gap(chosen, other, criterion)} the next ({other.name}, {against})"
 

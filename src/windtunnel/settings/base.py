@@ -5,19 +5,29 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from windtunnel.errors import InputFileError, SettingsError
 from windtunnel.units import parse_memory_mib, parse_time_min
 
-TimeMin = Annotated[int, BeforeValidator(parse_time_min)]
-MemoryMib = Annotated[int, BeforeValidator(parse_memory_mib)]
+# Slurm reads 0 as "no limit" and as "all memory of the node": whoever means that writes the size.
+TimeMin = Annotated[int, BeforeValidator(parse_time_min), Field(ge=1)]
+MemoryMib = Annotated[int, BeforeValidator(parse_memory_mib), Field(ge=1)]
+_MOST = 2**63 - 1
 
 
 class Settings(BaseModel):
     """Frozen, and strict about names; a field's docstring is its documentation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _fit_in_64_bits(cls, value: Any) -> Any:
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int) and abs(number) > _MOST:
+                raise ValueError(f"expected at most {_MOST}")
+        return value
 
 
 S = TypeVar("S", bound=Settings)

@@ -5,21 +5,27 @@ from typing import Literal
 from pydantic import Field
 
 from windtunnel.settings.base import MemoryMib, Settings, TimeMin
+from windtunnel.settings.container import ContainerSettings
+from windtunnel.settings.sbatch import Flags, Lines, Partition, Text
 
 
 class ClusterSettings(Settings):
     kind: Literal["local", "slurm"]
     """`slurm` submits jobs; `local` runs processes on this machine."""
-    partition: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    partition: Partition
     """Slurm partition; `local` on a machine without one. Cluster facts are kept by this name."""
-    account: str = ""
+    account: Text = ""
     """Slurm account; empty leaves it to Slurm."""
-    qos: str = ""
+    qos: Text = ""
     """Slurm quality of service; empty leaves it to Slurm."""
-    constraint: str = ""
+    constraint: Text = ""
     """Slurm node features; empty asks for none."""
     modules: tuple[str, ...] = ()
-    """Environment modules loaded in every job."""
+    """Environment modules loaded in every job; a job without one of them fails."""
+    setup: Lines = ()
+    """Shell lines that every trial's job runs after the modules, before the trial. `$NAME` is the job's variable."""
+    sbatch: Flags = {}
+    """More flags of sbatch: `{reservation: night, exclusive: true}`; false takes one away again."""
     network_interface: str = ""
     """Interface of the training network, such as `eth0` or `ib0`; empty lets Gloo and NCCL choose."""
     time: TimeMin = 60
@@ -30,6 +36,12 @@ class ClusterSettings(Settings):
     """CPUs a rank."""
     gpus_per_rank: int = Field(default=0, ge=0)
     """GPUs a rank; 0 trains on the CPU."""
+    gpu_type: Text = Field(default="", pattern=r"^[\w.-]*$")
+    """Slurm's name of the kind of GPU, such as `a100`; empty takes any."""
+    log_limit: MemoryMib = Field(default=64, ge=1)
+    """Size that a rank's log is kept to, in Slurm's syntax: its beginning and its end remain."""
+    container: ContainerSettings = ContainerSettings()
+    """The image that ranks run in."""
     probe_nodes: int = Field(default=1, ge=1)
     """Nodes that the cluster's measurements run on."""
     max_age_days: float = Field(default=30, gt=0)

@@ -15,7 +15,7 @@ class ModelSettings(Settings):
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     """Name in rankings and plots."""
     target: str = Field(alias="_target_", pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$")
-    """Dotted path of the `nn.Module` class. It is called with `n_features`, `n_outputs`, `window` and `args`,
-    and maps float32 (batch, window, n_features) to (batch, n_outputs)."""
+    """Dotted path of the `nn.Module` class. It is called with `n_features`, `n_outputs`, `window` and each
+    key of `args` as a keyword, and maps float32 (batch, window, n_features) to (batch, n_outputs)."""
     args: dict[str, Any] = {}
     """The class's own keyword arguments."""

@@ -1,8 +1,8 @@
 """The settings of a whole study, and those of each stage that are cut from them."""
 
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from windtunnel.settings.base import Settings
 from windtunnel.settings.cluster import ClusterSettings
@@ -13,9 +13,11 @@ from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.parallelism import ParallelismSettings
 from windtunnel.settings.placement import PlacementSettings
 from windtunnel.settings.report import ReportSettings
+from windtunnel.settings.shapes import ShapeRule, find_mistakes
 from windtunnel.settings.sweep import SweepSettings
 from windtunnel.settings.task import TaskSettings
 from windtunnel.settings.training import TrainingSettings
+from windtunnel.settings.workload import WorkloadSettings
 
 
 class PathSettings(Settings):
@@ -23,6 +25,9 @@ class PathSettings(Settings):
     """Folder of a study's own artifacts."""
     store: str = ""
     """Folder of what studies share: shards, features, cluster facts, trials. `results` when empty."""
+    mode: Literal["own", "group", "public"] = "own"
+    """Who may use the store: `own` gives the group what your umask does and others nothing, `group` lets the folder's
+    group read and write, `public` lets others read too. A store that is shared already keeps its own."""
 
 
 class SpaceSettings(Settings):
@@ -34,6 +39,25 @@ class SpaceSettings(Settings):
     """Dotted settings and the values to try: `training.precision: [fp32, bf16]`."""
     repeats: int = Field(default=1, ge=1)
     """Trials of each combination."""
+    shapes: tuple[ShapeRule, ...] = ()
+    """What some trials ask of the cluster, a later rule over an earlier one: `{when: {model: transformer}, time:
+    2:00:00, memory: 8G}`. A rule may set `partition`, `account`, `qos`, `constraint`, `time`, `memory`,
+    `cpus_per_rank`, `gpus_per_rank`, `gpu_type` and `sbatch`; `when` names choices, one or a list each."""
+
+    @model_validator(mode="after")
+    def _name_each_once(self) -> Self:
+        for key, options in {**self.groups, **self.values}.items():
+            twice = [option for place, option in enumerate(options) if option in options[:place]]
+            if twice:
+                raise ValueError(f"space: {key} names {twice[0]!r} twice, which would be one trial: name it once")
+        return self
+
+    @model_validator(mode="after")
+    def _know_choices(self) -> Self:
+        mistakes = find_mistakes(self.shapes, {**self.groups, **self.values})
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return self
 
 
 class StudySettings(Settings):
@@ -47,6 +71,8 @@ class StudySettings(Settings):
     """Raw files."""
     features: FeatureSettings
     """What is computed from them."""
+    workload: WorkloadSettings = WorkloadSettings()
+    """What a trial runs: our trainer, or any program."""
     model: ModelSettings
     """What is trained."""
     task: TaskSettings
@@ -78,6 +104,7 @@ class TrialSettings(Settings):
     repeat: int = Field(default=0, ge=0)
     dataset: str
     features: FeatureSettings
+    workload: WorkloadSettings = WorkloadSettings()
     model: ModelSettings
     task: TaskSettings
     parallelism: ParallelismSettings
@@ -117,6 +144,7 @@ class PlanSettings(Settings):
     candidates: tuple[CandidateSettings, ...]
     values: dict[str, tuple[Any, ...]]
     repeats: int
+    shapes: tuple[ShapeRule, ...] = ()
 
 
 class SweepStageSettings(Settings):

@@ -1,14 +1,17 @@
 """sacct: how jobs ended that the controller has forgotten. A site without accounting is no error."""
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from windtunnel.errors import CommandError
-from windtunnel.process import run_command
+from windtunnel.process import describe_failure, run_command
 from windtunnel.slurm.queue import base_of
 
 _TIMEOUT_S = 60.0
-_FIELDS = ("JobID", "State", "ExitCode", "ElapsedRaw", "NodeList", "Reason")
+_JOBS_AT_ONCE = 1000
+_FIELDS = ("JobID", "State", "ExitCode", "ElapsedRaw", "NodeList", "End", "Reason")
+_DISABLED = "accounting storage is disabled"
 
 
 @dataclass(frozen=True)
@@ -22,21 +25,24 @@ class AccountedJob:
     """`code:signal`."""
     elapsed_s: int
     nodes: str
+    ended_at: float
+    """Seconds since 1970; 0 when it has not ended."""
     reason: str
 
 
 def read_accounting(job_ids: Iterable[str]) -> dict[str, AccountedJob] | None:
-    """The jobs among `job_ids` that accounting knows, by id; None where there is no accounting."""
+    """The jobs among `job_ids` that accounting knows, by id; None where there is no accounting.
+
+    Raises CommandError when it does not answer. Of a requeued job, sacct shows the run submitted last.
+    """
     wanted = sorted({base_of(job_id) for job_id in job_ids}, key=int)
-    if not wanted:
-        return {}
-    argv = ["sacct", "--noheader", "--parsable2", "--allocations", f"--format={','.join(_FIELDS)}"]
-    # Without a start time sacct looks at today only.
-    argv += ["--starttime=now-30days", f"--jobs={','.join(wanted)}"]
-    try:
-        return parse_accounting(run_command(argv, timeout_s=_TIMEOUT_S).stdout)
-    except CommandError:
-        return None
+    jobs: dict[str, AccountedJob] = {}
+    for start in range(0, len(wanted), _JOBS_AT_ONCE):
+        text = _run_sacct(wanted[start : start + _JOBS_AT_ONCE])
+        if text is None:
+            return None
+        jobs |= parse_accounting(text)
+    return jobs
 
 
 def parse_accounting(text: str) -> dict[str, AccountedJob]:
@@ -45,7 +51,23 @@ def parse_accounting(text: str) -> dict[str, AccountedJob]:
     for line in text.splitlines():
         fields = line.split("|")
         if len(fields) >= len(_FIELDS) and "." not in fields[0]:
-            job_id, state, exit_code, elapsed, nodes = fields[:5]
+            job_id, state, exit_code, elapsed, nodes, end = fields[:6]
             elapsed_s = int(elapsed) if elapsed.isdecimal() else 0
-            jobs[job_id] = AccountedJob(job_id, state, exit_code, elapsed_s, nodes, "|".join(fields[5:]))
+            ended_at = float(end) if end.isdecimal() else 0.0
+            reason = "|".join(fields[6:])
+            jobs[job_id] = AccountedJob(job_id, state, exit_code, elapsed_s, nodes, ended_at, reason)
     return jobs
+
+
+def _run_sacct(job_ids: Sequence[str]) -> str | None:
+    argv = ["sacct", "--noheader", "--parsable2", "--allocations", f"--format={','.join(_FIELDS)}"]
+    # Without a start time sacct looks at today only.
+    argv += ["--starttime=now-30days", f"--jobs={','.join(job_ids)}"]
+    if shutil.which(argv[0]) is None:
+        return None
+    finished = run_command(argv, timeout_s=_TIMEOUT_S, env={"SLURM_TIME_FORMAT": "%s"}, check=False)
+    if not finished.code:
+        return finished.stdout
+    if _DISABLED in finished.stderr.lower():
+        return None
+    raise CommandError(describe_failure(finished))

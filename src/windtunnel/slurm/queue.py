@@ -11,6 +11,8 @@ _TIMEOUT_S = 60.0
 _FIELDS = ("%i", "%T", "%N", "%r", "%j")
 _SEPARATOR = "|"
 _UNKNOWN_JOB = "Invalid job id"
+_IDS_AT_MOST = 1000
+_CANCELLED_AT_ONCE = 500
 _ARRAY_RANGE = re.compile(r"(\d+)_\[([\d,\-]+)(?:%\d+)?\]")
 
 
@@ -26,12 +28,26 @@ class QueuedJob:
 
 
 def read_queue(job_ids: Iterable[str]) -> dict[str, QueuedJob]:
-    """The jobs among `job_ids` that the controller still knows, by id.
+    """The jobs among `job_ids`, whoever's they are, that the controller still knows, by id.
 
     Raises CommandError when the controller does not answer: then nothing is known of any.
     """
-    arrays = sorted({base_of(job_id) for job_id in job_ids}, key=int)
-    return _run_squeue([f"--jobs={','.join(arrays)}"]) if arrays else {}
+    wanted = set(job_ids)
+    arrays = sorted({base_of(job_id) for job_id in wanted}, key=int)
+    if not arrays:
+        return {}
+    # An argument has at most 128 KiB; squeue fetches all jobs anyway when it is given more than one.
+    selection = [f"--jobs={','.join(arrays)}"] if len(arrays) <= _IDS_AT_MOST else []
+    queue = _run_squeue(selection)
+    return {job_id: job for job_id, job in queue.items() if job_id in wanted}
+
+
+def read_own_queue() -> dict[str, QueuedJob]:
+    """All jobs of this user that the controller still knows, by id; the controller sends no others.
+
+    Raises CommandError when it does not answer.
+    """
+    return _run_squeue(["--me"])
 
 
 def read_queue_by_name(name: str) -> dict[str, QueuedJob]:
@@ -39,9 +55,14 @@ def read_queue_by_name(name: str) -> dict[str, QueuedJob]:
     return _run_squeue([f"--name={name}"])
 
 
-def cancel_jobs(job_ids: Iterable[str]) -> None:
-    """scancel; jobs that are gone already are no error."""
-    run_command(["scancel", *job_ids], timeout_s=_TIMEOUT_S, check=False)
+def cancel_jobs(job_ids: Iterable[str]) -> str:
+    """scancel; its own words on what it could not do, such as another user's job. Jobs that are gone are no error."""
+    wanted = list(job_ids)
+    words = []
+    for start in range(0, len(wanted), _CANCELLED_AT_ONCE):
+        argv = ["scancel", *wanted[start : start + _CANCELLED_AT_ONCE]]
+        words += run_command(argv, timeout_s=_TIMEOUT_S, check=False).stderr.splitlines()
+    return "\n".join(line for line in words if _UNKNOWN_JOB.lower() not in line.lower())
 
 
 def parse_queue(text: str) -> dict[str, QueuedJob]:
@@ -62,8 +83,8 @@ def base_of(job_id: str) -> str:
 
 
 def _run_squeue(selection: list[str]) -> dict[str, QueuedJob]:
-    # --states=all also shows, for MinJobAge seconds (300 by default), how a job ended.
-    options = ["--noheader", "--array", "--states=all", f"--format={_SEPARATOR.join(_FIELDS)}"]
+    # --states=all also shows, for MinJobAge seconds (300 by default), how a job ended; --all, hidden partitions.
+    options = ["--noheader", "--array", "--all", "--states=all", f"--format={_SEPARATOR.join(_FIELDS)}"]
     finished = run_command(["squeue", *options, *selection], timeout_s=_TIMEOUT_S, check=False)
     if finished.code == 0:
         return parse_queue(finished.stdout)

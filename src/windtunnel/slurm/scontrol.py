@@ -27,6 +27,18 @@ class Partition:
     nodes: tuple[str, ...]
     max_time_min: int | None
     default: bool
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    max_cpus_per_node: int | None = None
+    max_mem_per_node_mib: int | None = None
+    qos: str = ""
+    """The partition's own QOS, whose limits hold for all its jobs."""
+    allow_qos: tuple[str, ...] = ()
+    """Empty for all of them."""
+    deny_qos: tuple[str, ...] = ()
+    allow_accounts: tuple[str, ...] = ()
+    """Empty for all of them."""
+    deny_accounts: tuple[str, ...] = ()
 
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
@@ -38,6 +50,15 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
             nodes=_hosts(fields.get("Nodes", "")),
             max_time_min=_time_limit(fields.get("MaxTime", "")),
             default=fields.get("Default") == "YES",
+            min_nodes=_count(fields.get("MinNodes", "")) or 0,
+            max_nodes=_count(fields.get("MaxNodes", "")),
+            max_cpus_per_node=_count(fields.get("MaxCPUsPerNode", "")),
+            max_mem_per_node_mib=_count(fields.get("MaxMemPerNode", "")),
+            qos="" if fields.get("QoS", "") in _ABSENT else fields["QoS"],
+            allow_qos=_names(fields.get("AllowQos", "")),
+            deny_qos=_names(fields.get("DenyQos", "")),
+            allow_accounts=_names(fields.get("AllowAccounts", "")),
+            deny_accounts=_names(fields.get("DenyAccounts", "")),
         )
         for fields in _records(text, "PartitionName")
     )
@@ -163,6 +184,14 @@ def _hosts(text: str) -> tuple[str, ...]:
 
 def _time_limit(text: str) -> int | None:
     return None if text in _ABSENT | _NO_LIMIT else parse_time_min(text)
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text in _ABSENT | {"ALL"} else tuple(name for name in text.split(",") if name)
 
 
 def _gpus_of_entry(entry: str) -> int:

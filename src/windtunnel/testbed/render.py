@@ -123,6 +123,7 @@ def _render_accounting(spec: ClusterSpec) -> str:
 AccountingStorageHost={login_host(spec).address}
 AccountingStoragePort={spec.ports.database}
 AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=limits
 """
 
 

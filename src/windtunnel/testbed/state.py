@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.errors import BusyError, ClusterError
+from windtunnel.errors import ArtifactError, BusyError, ClusterError
 from windtunnel.testbed.places import state_file
 from windtunnel.testbed.spec import ClusterSpec
 
@@ -44,7 +44,13 @@ def read_state(folder: Path) -> ClusterState | None:
         return None
     if state_file(folder).stat().st_uid != os.geteuid():  # root would run what another user wrote there
         raise ClusterError(f"the testbed in {folder} is another user's: choose another --dir")
-    return read_artifact(state_file(folder), ClusterState)
+    try:
+        return read_artifact(state_file(folder), ClusterState)
+    except ArtifactError as error:
+        raise ClusterError(
+            f"{error}; what the testbed runs is not known without it: end the processes that name {folder}, "
+            f"unmount what is mounted below it, and remove it"
+        ) from error
 
 
 def need_state(folder: Path) -> ClusterState:

@@ -31,9 +31,11 @@ _MODEL_FAILURES = (
 )
 
 
-def run_trace(settings: TraceSettings, *, features: Path, out: Path) -> Models:
+def run_trace(settings: TraceSettings, *, features: Path | None, out: Path) -> Models:
     """Write parameters, operators and FLOPs of every model; raises SettingsError for one that cannot run."""
-    n_features, n_outputs = count_features(features), find_task(settings.task.name).n_outputs
+    assert features is not None or not settings.models, "a study of programs alone has no model to trace"
+    n_features = count_features(features) if features is not None else 0
+    n_outputs = find_task(settings.task.name).n_outputs
     traces = []
     for model in settings.models:
         trace = trace_model(

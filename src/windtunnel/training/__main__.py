@@ -10,6 +10,7 @@ from pathlib import Path
 from windtunnel.artifacts import read_artifact
 from windtunnel.comm.ranks import read_rank_env
 from windtunnel.errors import WindtunnelError
+from windtunnel.modes import umask_of_store
 from windtunnel.records.trial import TrialConfig
 
 
@@ -21,7 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     trial_dir = arguments.trial_dir.absolute()
     try:
-        start_rank(trial_dir, arguments.attempt)
+        with umask_of_store([trial_dir]):  # an mpiexec of another host's does not hand ours on
+            start_rank(trial_dir, arguments.attempt)
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code

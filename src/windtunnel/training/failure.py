@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from windtunnel.artifacts import write_atomic
+from windtunnel.storage import find_storage_fault
 
 
 def write_failure(attempt_dir: Path, rank: int, error: BaseException) -> Path:
@@ -23,7 +24,9 @@ def write_failure(attempt_dir: Path, rank: int, error: BaseException) -> Path:
 
 
 def name_failure(error: BaseException) -> str:
-    """The error's class; every way of running out of memory is `OutOfMemoryError`."""
+    """The error's class; all ways of running out of memory, and all faults of a file system, have one name each."""
+    if find_storage_fault(error) is not None:
+        return "StorageError"
     # torch raises a plain RuntimeError when the CPU's allocator fails.
     out_of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
     return "OutOfMemoryError" if out_of_memory else type(error).__name__

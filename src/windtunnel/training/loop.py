@@ -83,8 +83,8 @@ def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float
         elapsed_s=elapsed_s,
     )
     log.append(record)
-    rate = format_count(record.samples_per_s)
-    run.report(f"step {record.step}/{settings.steps}  loss {record.loss:.4f}  {rate} samples/s")
+    rate = format_count(settings.batch_size / step_s)
+    run.report(f"step {record.step}/{settings.steps}  loss {loss:.4f}  {rate} samples/s")
 
 
 def write_checkpoint(run: Run, state: TrainState) -> None:

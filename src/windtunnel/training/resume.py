@@ -4,6 +4,7 @@ It holds the model, the optimizer, and of every rank its random generators, its 
 """
 
 import random
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from windtunnel.checkpoints.format import (
     start_checkpoint,
 )
 from windtunnel.comm.base import run_on_root
-from windtunnel.errors import CheckpointError
+from windtunnel.errors import CheckpointError, StorageError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters, MeterState
 
@@ -42,13 +43,24 @@ class TrainState:
 def save_state(
     state: TrainState, *, checkpoints_dir: Path, origin: CheckpointManifest, mesh: Mesh, keep: int
 ) -> Path:
-    """Publish a checkpoint after `state.step`, all ranks together, then let go of those past `keep`."""
+    """Publish a checkpoint after `state.step`, all ranks together, then let go of those past `keep`.
+
+    What could not be written whole is removed at once: a full disk would stay full.
+    """
     temporary = Path(run_on_root(mesh.comm, lambda: str(start_checkpoint(checkpoints_dir))))
+    try:
+        return _write_state(state, temporary, origin=origin, mesh=mesh, keep=keep)
+    except (CheckpointError, StorageError, OSError):
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _write_state(state: TrainState, temporary: Path, *, origin: CheckpointManifest, mesh: Mesh, keep: int) -> Path:
     save_tensors(temporary, {**model_tensors(state.model), **optimizer_tensors(state), **rank_tensors(state, mesh)})
 
     def publish() -> str:
         final = publish_checkpoint(temporary, origin)
-        keep_newest(checkpoints_dir, keep)
+        keep_newest(temporary.parent, keep)
         return str(final)
 
     return Path(run_on_root(mesh.comm, publish))

@@ -14,13 +14,14 @@ from fake_driver import run_study, write_study
 from fake_trials import LOCAL, make_identity, make_trial
 from windtunnel.artifacts import read_artifact
 from windtunnel.errors import BusyError, IncompleteError, StudyError
+from windtunnel.launch.withdraw import cancel_trials
 from windtunnel.ledger.layout import read_attempt_numbers, trial_folder
 from windtunnel.ledger.lease import read_live_holder, take_lease
 from windtunnel.ledger.log import read_events
 from windtunnel.records.plan import Identity, PlannedTrial
 from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, Verdict
 from windtunnel.settings.study import SweepStageSettings
-from windtunnel.settings.sweep import SweepSettings
+from windtunnel.settings.sweep import RetrySettings, SweepSettings
 
 FAST = SweepSettings(marker_poll_s=0.1, poll_s=0.5, lost_after_s=5.0)
 
@@ -65,11 +66,31 @@ def test_a_lost_attempt_is_tried_again_from_its_checkpoint(tmp_path: Path) -> No
 
 
 def test_attempts_are_counted_on_disk_and_limited(tmp_path: Path) -> None:
-    once = FAST.model_copy(update={"max_attempts": 1})
+    once = FAST.model_copy(update={"retries": RetrySettings(lost=0)})
     with pytest.raises(IncompleteError, match="SIGKILL"):
         sweep_here(tmp_path, [make_trial("k", behaviour="killed at first")], sweep=once)
     partial = read_artifact(tmp_path / "study" / PARTIAL_SWEEP, Sweep)
     assert (partial.entries[0].verdict, partial.entries[0].attempts) == (Verdict.LOST, 1)
+
+
+def test_an_error_is_tried_again_when_asked_and_the_report_says_which_budget_was_used_up(tmp_path: Path) -> None:
+    asked = FAST.model_copy(update={"retries": RetrySettings(failed=1)})
+    entry = sweep_here(tmp_path, [make_trial("b", behaviour="fail")], sweep=asked).entries[0]
+    assert (entry.verdict, entry.attempts) == (Verdict.FAILED, 2)
+    assert entry.evidence.endswith("ValueError: no such loss; its one retry after FAILED is used up")
+
+
+def test_a_trial_cancelled_from_elsewhere_stays_so_until_the_next_command(tmp_path: Path) -> None:
+    trials = [make_trial("h", behaviour="hang"), make_trial("a")]
+    driver = start_driver(tmp_path, trials)
+    folder = trial_folder(tmp_path, trials[0].id)
+    wait_until(lambda: read_live_holder(folder.lease) is not None and folder.rank_log(1, 0).exists())
+    told = cancel_trials(tmp_path, trials[:1], study="made_up", jobs_dir=tmp_path / "study" / "jobs")
+    assert told[trials[0].id].startswith("stopped process")
+    assert driver.wait(120) == 1
+    partial = read_artifact(tmp_path / "study" / PARTIAL_SWEEP, Sweep)
+    assert [entry.verdict for entry in partial.entries] == [Verdict.CANCELLED, Verdict.COMPLETED]
+    assert partial.entries[0].evidence.startswith("cancelled by ")
 
 
 def test_at_most_local_trials_run_at_once(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from fake_driver import write_study
 from fake_trials import make_trial
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, trial_folder
+from windtunnel.ledger.lease import read_live_holder
 from windtunnel.ledger.log import read_events
+from windtunnel.ledger.nodes import read_failures
 from windtunnel.records.cluster import Node, Topology
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import AttemptEnd, Sweep, SweepEntry, Verdict
@@ -22,8 +25,9 @@ from windtunnel.testbed.hosts import enter_argv, host_env
 from windtunnel.testbed.spec import login_host
 
 DRIVER = (sys.executable, str(Path(__file__).parents[2] / "fake_driver.py"))
+CANCEL = (sys.executable, str(Path(__file__).parents[2] / "fake_cancel.py"))
 CLUSTER = ClusterSettings(kind="slurm", partition="main", network_interface="eth0")
-SWEEP = SweepSettings(marker_poll_s=0.2, poll_s=2.0, lost_after_s=20.0)
+SWEEP = SweepSettings(marker_poll_s=0.2, poll_s=2.0, lost_after_s=20.0, settle_s=3.0)
 SETTINGS = SweepStageSettings(study="made_up", cluster=CLUSTER, sweep=SWEEP)
 
 
@@ -104,6 +108,39 @@ def test_a_requeued_job_goes_on_from_its_checkpoint(testbed: Testbed, tmp_path: 
     assert read_artifact(folder.end(2), AttemptEnd).verdict == Verdict.COMPLETED
 
 
+def test_a_supervisor_that_is_killed_is_succeeded_without_waiting_for_its_heartbeat(
+    testbed: Testbed, tmp_path: Path
+) -> None:
+    trials = [on_slurm("a", steps=40, step_s=0.2)]
+    write_study(tmp_path, trials, SETTINGS)
+    folder = trial_folder(tmp_path, trials[0].id)
+    driver = start_driver(testbed, tmp_path)
+    wait_for((folder.path / "fake_step").exists, 180)
+    holder = read_live_holder(folder.lease)
+    assert holder is not None
+    assert holder.job_id == job_of(folder)
+    killed_at = time.time()
+    os.kill(holder.pid, signal.SIGKILL)
+    assert driver.wait(180) == 0
+    events = read_events(folder.path)
+    verdicts = [event.details["verdict"] for event in events if event.kind == "verdict"]
+    assert (verdicts, read_attempt_numbers(folder)) == ([Verdict.LOST], [1, 2])
+    assert next(event.at for event in events if event.kind == "started" and event.attempt == 2) - killed_at < 60
+    assert [failure.trial_id for failure in read_failures(tmp_path)] == [trials[0].id]
+
+
+def test_a_job_cancelled_by_our_own_command_is_explained_by_it(testbed: Testbed, tmp_path: Path) -> None:
+    trials = [on_slurm("a", steps=100, step_s=0.2)]
+    write_study(tmp_path, trials, SETTINGS)
+    driver = start_driver(testbed, tmp_path)
+    folder = trial_folder(tmp_path, trials[0].id)
+    wait_for((folder.path / "fake_step").exists, 180)
+    assert f"cancelled job {job_of(folder)}" in testbed.run(*CANCEL, str(tmp_path)).stdout
+    assert driver.wait(180) == 1
+    entry = read_artifact(tmp_path / "study" / "sweep.partial.json", Sweep).entries[0]
+    assert (entry.verdict, entry.evidence.split(" by ")[0]) == (Verdict.CANCELLED, "cancelled")
+
+
 def test_requests_that_slurm_cannot_serve_end_with_its_words_and_cost_no_other(
     testbed: Testbed, tmp_path: Path
 ) -> None:
@@ -113,7 +150,7 @@ def test_requests_that_slurm_cannot_serve_end_with_its_words_and_cost_no_other(
         on_slurm("b", ranks=64, nodes=64),  # accepted by sbatch, to wait for ever
         make_trial("c", cluster=unknown),
     ]
-    entries = sweep_there(testbed, tmp_path, trials, code=1)
+    entries = sweep_there(testbed, tmp_path, trials, "--unchecked", code=1)
     assert [entry.verdict for entry in entries] == [Verdict.COMPLETED, Verdict.CANCELLED, Verdict.CANCELLED]
     assert "can never start" in entries[1].evidence
     assert "Invalid partition" in entries[2].evidence
@@ -123,9 +160,11 @@ def on_slurm(name: str, **details: object) -> PlannedTrial:
     return make_trial(name, cluster=CLUSTER, **details)  # type: ignore[arg-type]
 
 
-def sweep_there(testbed: Testbed, root: Path, trials: list[PlannedTrial], *, code: int = 0) -> tuple[SweepEntry, ...]:
+def sweep_there(
+    testbed: Testbed, root: Path, trials: list[PlannedTrial], *options: str, code: int = 0
+) -> tuple[SweepEntry, ...]:
     write_study(root, trials, SETTINGS)
-    ended = testbed.run(*DRIVER, str(root), timeout_s=300, check=False)
+    ended = testbed.run(*DRIVER, str(root), *options, timeout_s=300, check=False)
     assert ended.code == code, ended.stdout + ended.stderr
     name = "sweep.partial.json" if code else "sweep.json"
     return read_artifact(root / "study" / name, Sweep).entries

@@ -20,8 +20,8 @@ ADDED = {
     ". .venv/bin/activate": None,  # PATH stands for it
     "windtunnel plan quickstart --dry-run": "",
     MULTIRUN: "+debug=fast paths.results={tmp}",
-    "windtunnel init my_project": "",
-    "cd my_project": None,
+    "windtunnel init ../my_project": "",
+    "cd ../my_project": None,
     "snakemake --cores 2": "--dry-run",  # runs whole in test_wheel_project
     "windtunnel profile install slurm": "",
     ON_A_CLUSTER: "--dry-run",
@@ -53,8 +53,10 @@ def test_the_readmes_commands_run(project_dir, tmp_path):
     environment = Path(sys.executable).parent
     env = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "VENV": str(environment.parent)}
     env["PATH"] = f"{environment}:{env['PATH']}"
+    beside = tmp_path / "clone"  # what the commands put beside a clone is put beside this
+    beside.mkdir()
     for section in _sections(project_dir):
-        cwd = tmp_path if "cd my_project" in section else project_dir
+        cwd = beside if "cd ../my_project" in section else project_dir
         for command in section:
             if command.startswith("cd "):
                 cwd = cwd / command.removeprefix("cd ")

@@ -87,13 +87,6 @@ def test_the_installer_keeps_the_sites_torch_and_meets_every_requirement(install
     assert "No broken requirements found" in printed
 
 
-def test_the_installer_writes_into_no_folder_that_exists(site, site_python, bundle):
-    argv = [str(site_python), str(bundle / "install.py"), str(site)]
-    finished = subprocess.run(argv, capture_output=True, text=True)
-    assert finished.returncode == 1
-    assert f"{site} exists: name a new folder" in finished.stderr
-
-
 def test_the_wheel_carries_workflow_conf_profiles_and_the_library(site):
     finished = _run(site, site, str(site / "bin/python"), "-c", "import windtunnel; print(windtunnel.__file__)")
     package = Path(finished.stdout.strip()).parent
@@ -105,7 +98,7 @@ def test_the_wheel_carries_workflow_conf_profiles_and_the_library(site):
 
 def test_the_dag_builds_the_users_own_study(site, project):
     snakemake = [str(site / "bin/python"), "-m", "snakemake", "--cores", "2"]
-    finished = _run(site, project, *snakemake, "--config", "overrides=+debug=fast")
+    finished = _run(site, project, *snakemake, "--config", "overrides=+debug=fast paths.mode=group")
     assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
     sweep = json.loads((project / "results/mine/sweep.json").read_text())["content"]
     assert {entry["choices"]["model"]: entry["verdict"] for entry in sweep["entries"]} == {
@@ -115,6 +108,12 @@ def test_the_dag_builds_the_users_own_study(site, project):
     assert "tcn" in (project / "results/mine/report.html").read_text()
     again = _run(site, project, *snakemake, "--config", "overrides=+debug=fast")
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_a_store_for_the_group_holds_nothing_that_the_group_cannot_change_or_others_see(project):
+    made = [path for path in (project / "results").rglob("*") if not path.is_symlink()]
+    assert {path.stat().st_mode & 0o7777 for path in made if path.is_dir()} == {0o2770}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o660}
 
 
 def test_a_multirun_takes_the_trials_that_the_dag_has_trained(site, project):

@@ -6,6 +6,7 @@ import pytest
 from fake_trials import make_trial
 from windtunnel.attempt.grant import Grant, find_grant
 from windtunnel.attempt.plan import plan_attempt, render_hostfile
+from windtunnel.attempt.program import AttemptFiles
 from windtunnel.errors import ClusterError
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.records.plan import Identity
@@ -26,7 +27,7 @@ def make_config(cluster: ClusterSettings, *, ranks: int, nodes: int = 1) -> Tria
 def test_local_ranks_are_processes_with_torchruns_names() -> None:
     config = make_config(ClusterSettings(kind="local", partition="local"), ranks=2)
     plan = plan_attempt(
-        config, Grant(("here",), "", slurm=False), folder=FOLDER, attempt=3, rank_command=RANK, path="/site"
+        config, Grant(("here",), "", slurm=False), files=AttemptFiles(FOLDER, 3), rank_command=RANK, path="/site"
     )
     assert [process.log.name for process in plan.processes] == ["rank-0.log", "rank-1.log"]
     assert plan.processes[1].argv == (*RANK, "--trial-dir", "/store/trials/abc", "--attempt", "3")
@@ -45,8 +46,7 @@ def test_slurm_ranks_are_one_srun_in_our_order_of_hosts() -> None:
     plan = plan_attempt(
         make_config(SLURM, ranks=4, nodes=2),
         Grant(("n4", "n1"), "12_3", slurm=True),
-        folder=FOLDER,
-        attempt=1,
+        files=AttemptFiles(FOLDER, 1),
         rank_command=RANK,
         path="",
     )
@@ -63,8 +63,7 @@ def test_slurm_ranks_are_one_srun_in_our_order_of_hosts() -> None:
         "--mpi=none",
         "--kill-on-bad-exit=1",
         "--wait=60",
-        "--output=/store/trials/abc/attempts/1/rank-%t.log",
-        "--error=/store/trials/abc/attempts/1/rank-%t.log",
+        "--label",
         "--",
         *RANK,
         "--trial-dir",
@@ -81,8 +80,7 @@ def test_a_grant_too_small_for_the_trial_is_refused() -> None:
         plan_attempt(
             make_config(SLURM, ranks=2, nodes=2),
             Grant(("n0",), "12", slurm=True),
-            folder=FOLDER,
-            attempt=1,
+            files=AttemptFiles(FOLDER, 1),
             rank_command=RANK,
             path="",
         )
@@ -104,6 +102,6 @@ def test_a_local_trial_inside_a_job_stays_on_its_host() -> None:
 def test_no_user_folder_and_no_path_set_no_path() -> None:
     config = replace(make_config(ClusterSettings(kind="local", partition="local"), ranks=1), import_root="")
     plan = plan_attempt(
-        config, Grant(("here",), "", slurm=False), folder=FOLDER, attempt=1, rank_command=RANK, path=""
+        config, Grant(("here",), "", slurm=False), files=AttemptFiles(FOLDER, 1), rank_command=RANK, path=""
     )
     assert "PYTHONPATH" not in plan.processes[0].env

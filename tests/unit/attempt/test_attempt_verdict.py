@@ -51,6 +51,19 @@ def test_out_of_memory_is_told_from_failure(ending: Ending) -> None:
     assert judge_ending(ending)[0] == Verdict.OOM
 
 
+@pytest.mark.parametrize(
+    "ending",
+    [
+        replace(BAD, errors=(RankError(1, "StorageError", "StorageError: a/b: No space left on device", 1.0),)),
+        replace(BAD, log_tails={1: "OSError: [Errno 122] Disk quota exceeded: 'x'"}),
+    ],
+)
+def test_a_full_disk_is_not_the_trials_fault_and_not_final(ending: Ending) -> None:
+    verdict, evidence = judge_ending(ending)
+    assert verdict == Verdict.CANCELLED
+    assert evidence.endswith("make room, then the same command goes on")
+
+
 @pytest.mark.parametrize("slurm", [False, True])
 def test_a_neighbours_out_of_memory_is_not_ours(slurm: bool) -> None:
     cause = RankError(1, "ValueError", "ValueError: no such loss", at=2.0)
@@ -84,7 +97,7 @@ def test_a_rank_killed_from_outside_is_lost_and_not_failed(code: int, slurm: boo
 
 def test_a_lost_node_is_no_fault_of_the_trial() -> None:
     log = "srun: error: Node failure on n2\n"
-    ending = replace(BAD, slurm=True, launcher_log=log)
+    ending = replace(BAD, slurm=True, launcher="srun", launcher_log=log)
     assert judge_ending(ending) == (Verdict.NODE_FAIL, "srun ended with code 1: srun: error: Node failure on n2")
 
 
@@ -107,3 +120,46 @@ def test_ranks_that_end_well_without_done_are_failed() -> None:
         Verdict.FAILED,
         "all ranks ended with code 0, but DONE.json has 2 steps, expected 3",
     )
+
+
+SRUN_LOG = """srun: error: n2: task 3: Exited with exit code 1
+srun: launch/slurm: _step_signal: Terminating StepId=3.0
+slurmstepd-n0: error: *** STEP 3.0 ON n0 CANCELLED AT 2026-11-30T16:34:50 ***
+srun: error: n2: task 2: Terminated
+srun: error: n0: tasks 0-1: Terminated
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "evidence"),
+    [
+        (SRUN_LOG, "rank 3 ended with code 1: no disk"),
+        (
+            SRUN_LOG.replace("Exited with exit code 1", "Segmentation fault"),
+            "rank 3 ended: Segmentation fault: no disk",
+        ),
+        ("", "srun ended by SIGTERM: first"),
+    ],
+)
+def test_srun_names_the_rank_that_failed_and_not_those_that_it_ended_itself(log: str, evidence: str) -> None:
+    exits = (Exit(0, 143, stopped=False),)
+    ending = replace(
+        BAD, exits=exits, slurm=True, launcher="srun", launcher_log=log, log_tails={0: "first", 3: "no disk"}
+    )
+    assert judge_ending(ending) == (Verdict.FAILED, evidence)
+
+
+def test_sruns_word_of_a_step_out_of_memory_is_believed() -> None:
+    log = "srun: error: n0: task 0: Out Of Memory\n"
+    ending = replace(BAD, exits=(Exit(0, 137, stopped=False),), slurm=True, launcher="srun", launcher_log=log)
+    assert judge_ending(ending)[0] == Verdict.OOM
+
+
+@pytest.mark.parametrize("tail", ["MemoryError", "torch.OutOfMemoryError: CUDA out of memory.", "std::bad_alloc"])
+def test_a_programs_last_words_tell_that_memory_was_short(tail: str) -> None:
+    assert judge_ending(replace(BAD, log_tails={1: tail})) == (Verdict.OOM, f"rank 1 ended with code 1: {tail}")
+
+
+def test_what_was_passed_over_stands_behind_the_evidence() -> None:
+    ending = replace(WELL, notes=("2 lines of its metrics passed over",))
+    assert judge_ending(ending)[1] == "DONE.json is valid; 2 lines of its metrics passed over"

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from windtunnel.attempt.remains import read_log_tails, read_oom_kills, read_rank_errors
+from windtunnel.attempt.remains import read_log_tails, read_rank_errors
 
 
 def test_a_ranks_error_is_read_by_its_last_line(tmp_path: Path) -> None:
@@ -23,7 +23,3 @@ def test_a_damaged_error_still_tells_that_its_rank_failed(tmp_path: Path) -> Non
 def test_a_logs_tail_is_its_last_line_with_text(tmp_path: Path) -> None:
     (tmp_path / "rank-1.log").write_bytes(b"begin\n" + b"x" * 20000 + b"\nthe disk is \xff gone\n\n")
     assert read_log_tails(tmp_path, 3) == {1: "the disk is \N{REPLACEMENT CHARACTER} gone"}
-
-
-def test_the_kernels_count_of_kills_is_a_number() -> None:
-    assert read_oom_kills() >= 0

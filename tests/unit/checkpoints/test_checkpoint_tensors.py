@@ -1,10 +1,23 @@
 import math
+import resource
+from contextlib import contextmanager
 
 import pytest
 import torch
 
 from windtunnel.checkpoints.dcp import load_tensors, pack_json, read_shapes, save_tensors, unpack_json
-from windtunnel.errors import CheckpointError
+from windtunnel.errors import CheckpointError, StorageError
+
+
+@contextmanager
+def _files_of_at_most(size_bytes: int):
+    """A full disk, as far as this process can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_tensors_come_back_bit_by_bit(tmp_path):
@@ -31,6 +44,14 @@ def test_a_tensor_that_is_not_there_is_refused_by_name(tmp_path):
 def test_a_folder_without_an_index_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="cannot read the index of"):
         load_tensors(tmp_path, {"a": torch.zeros(3)})
+
+
+def test_a_full_disk_is_told_in_one_line_with_its_cause(tmp_path):
+    with (
+        _files_of_at_most(4096),
+        pytest.raises(StorageError, match=r"^cannot write a checkpoint into .*: File too large$"),
+    ):
+        save_tensors(tmp_path, {"a": torch.zeros(100_000)})
 
 
 def test_json_survives_as_a_tensor_exactly():

@@ -64,3 +64,11 @@ def test_another_trials_checkpoint_does_not_count(sweep, tmp_path):
         "step-00000020 belongs to trial aa",
         "step-00000010 belongs to trial aa",
     ]
+
+
+def test_a_program_that_keeps_its_own_checkpoints_is_skipped_by_name(sweep, tmp_path, capsys):
+    found = read_artifact(sweep, Sweep)
+    program = replace(found.entries[0], outcome=replace(outcome("aa", 20), checkpoint=""))
+    write_artifact(sweep, replace(found, entries=(program,)))
+    assert _run(sweep) == ()
+    assert capsys.readouterr().out == "verify skipped tcn: its program keeps its own checkpoints\n"

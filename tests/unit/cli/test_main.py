@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from windtunnel.artifacts import write_artifact
-from windtunnel.cli.main import main
+from windtunnel.cli.main import _parse, main
 from windtunnel.records.trial import Sweep
 
 
@@ -36,6 +36,19 @@ def test_a_place_that_cannot_be_written_is_one_message_and_exit_code_1(tmp_path,
     assert err.startswith(("windtunnel: File exists: ", "windtunnel: Not a directory: "))
     assert err.count("\n") == 1
     assert str(tmp_path / "file") in err
+
+
+def test_overrides_may_stand_behind_an_option():
+    args = _parse(["plan", "quickstart", "--dry-run", "training.steps=5"])
+    assert args.study == "quickstart"
+    assert args.overrides == ["training.steps=5"]
+
+
+@pytest.mark.parametrize("words", [["plan", "quickstart", "--dryrun"], ["init", "a", "b"]])
+def test_words_that_no_subcommand_knows_are_refused(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        _parse(words)
+    assert "unrecognized arguments" in capsys.readouterr().err
 
 
 def test_the_command_runs_as_a_module_too():

@@ -196,3 +196,30 @@ def test_a_studys_sources_follow_the_users_model_and_torch(tmp_path, monkeypatch
 
 def test_all_these_are_users_mistakes():
     assert all(issubclass(kind, UserError) for kind in (ClusterError, InputFileError, SettingsError, StudyError))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (5, r"overrides=5 is no list of settings"),
+        ("report.title=it's", r"cannot be split into words \(No closing quotation\): close its quotes"),
+        ("+space.groups.model=[tcn,tcn]", "model names 'tcn' twice, which would be one trial: name it once"),
+        ("+space.values.seed=[1,2,1]", "seed names 1 twice"),
+    ],
+)
+def test_overrides_that_cannot_be_meant_are_refused(small_project, overrides, message):
+    with pytest.raises(UserError, match=message):
+        read(small_project, overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("paths.results=/etc/passwd", "paths.results='/etc/passwd': /etc/passwd is no folder: name another one"),
+        ("paths.store=/etc/passwd/deep", "paths.store='/etc/passwd/deep': /etc/passwd is no folder"),
+        ("paths.results=", "paths.results is empty, expected a folder"),
+    ],
+)
+def test_a_place_for_results_that_cannot_be_one_is_refused(small_project, override, message):
+    with pytest.raises(SettingsError, match=message):
+        check_studies(read(small_project, overrides=[override]), project=small_project)

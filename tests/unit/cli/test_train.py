@@ -2,8 +2,9 @@ import pytest
 
 from windtunnel.artifacts import write_artifact
 from windtunnel.cli.compose import compose_study
+from windtunnel.cli.jobs import Inputs, Job, check_shared, make_inputs, plan_jobs, read_job
 from windtunnel.cli.main import main
-from windtunnel.cli.train import Inputs, Job, check_shared, default_study, make_inputs, plan_jobs, read_job
+from windtunnel.cli.train import default_study
 from windtunnel.errors import ClusterError, LayoutError, SettingsError, StudyError
 from windtunnel.records.data import Column, ShardManifest
 
@@ -33,9 +34,11 @@ def test_trials_are_named_by_what_varies_among_the_jobs(small_project, inputs):
     assert names == ["tcn single fp32 learning_rate=0.1", "tcn single fp32 learning_rate=0.2"]
 
 
-def test_an_illegal_job_is_refused_before_any_is_submitted(small_project, inputs):
-    with pytest.raises(LayoutError, match="does not divide over 3"):
-        plan_jobs([job(small_project), job(small_project, "parallelism.data=3")], inputs)
+def test_an_illegal_job_is_known_with_its_reason_before_any_is_submitted(small_project, inputs):
+    legal, illegal = plan_jobs([job(small_project), job(small_project, "parallelism.data=3")], inputs)
+    assert legal.name == "tcn single fp32"
+    assert isinstance(illegal, LayoutError)
+    assert "does not divide over 3" in str(illegal)
 
 
 def test_a_multirun_cannot_vary_what_its_trials_share(small_project):
@@ -55,7 +58,7 @@ def test_the_study_is_the_projects_first_or_quickstart(tmp_path):
 def test_a_broken_workflow_file_is_the_users_mistake(tmp_path, data):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/workflow.yaml").write_bytes(data)
-    with pytest.raises(SettingsError, match=r"workflow.yaml is not YAML in UTF-8: (?s:.*) or give study=NAME"):
+    with pytest.raises(SettingsError, match=r"workflow.yaml is not YAML in UTF-8: (?s:.*) mend it"):
         default_study(tmp_path)
 
 

@@ -61,3 +61,9 @@ def test_a_reference_without_any_price_is_refused_by_name() -> None:
 def test_a_shard_without_numbers_is_refused_by_name() -> None:
     with pytest.raises(InputFileError, match="'notes' has no numeric column"):
         make_series("notes", {"time_ns": np.array([0]), "text": np.array([b"x"])})
+
+
+def test_a_reference_of_several_columns_without_a_close_is_refused() -> None:
+    bar = Series("adj", np.array([1, 2]), {"open": np.ones(2), "last": np.ones(2)})
+    with pytest.raises(InputFileError, match="'adj' has columns open, last and no close, so that its price is not"):
+        build_daily(bar, ())

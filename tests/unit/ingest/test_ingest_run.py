@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import json
+import os
 
 import numpy as np
 import polars as pl
@@ -121,6 +122,14 @@ def test_a_bad_file_among_good_ones_publishes_no_manifest(tmp_path, raw):
 def test_a_missing_file_is_told_before_any_is_read(tmp_path, raw):
     with pytest.raises(InputFileError, match=r"gone\.csv does not exist"):
         ingest(make_settings(raw, "one.csv", "gone.csv"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_whose_name_is_no_text_is_refused_before_any_is_read(tmp_path, raw):
+    name = os.fsdecode(b"x\xff.csv")
+    (raw / name).write_text("Date,x\n2020-01-01,1\n")
+    with pytest.raises(InputFileError, match=r"has bytes in its name that are no printable text: rename it"):
+        ingest(make_settings(raw, name), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

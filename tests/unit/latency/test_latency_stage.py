@@ -105,3 +105,14 @@ def test_a_model_that_cannot_be_imported_any_more_is_named(sweep, tmp_path):
     trained = replace(config.trial, user_sha256=hash_user_files("unimportable_toy_model.Mine", str(tmp_path)))
     write_artifact(tmp_path / "trials/aa/config.yaml", replace(config, trial=trained))
     assert "cannot import 'unimportable_toy_model'" in _run(sweep).skipped["aa"]
+
+
+def test_a_program_of_the_users_has_no_model_to_time(sweep):
+    found = read_artifact(sweep, Sweep)
+    entry = found.entries[0]
+    assert entry.outcome is not None
+    program = replace(entry, outcome=replace(entry.outcome, checkpoint=""))
+    write_artifact(sweep, replace(found, entries=(program,)))
+    latency = _run(sweep)
+    assert latency.rows == ()
+    assert "its program keeps its own checkpoints" in latency.skipped[entry.trial_id]

@@ -20,9 +20,9 @@
 #SBATCH --time=90
 
 # setup
-module load gcc/13
-module load cuda/12.6
+module load gcc/13 || exit 1
+module load cuda/12.6 || exit 1
 
 # command
 export SUBMITIT_EXECUTOR=slurm
-exec /opt/python -u -m submitit.core._submit /results/night/jobs
+exec /opt/python -u -m windtunnel.launch.call /results/night/jobs

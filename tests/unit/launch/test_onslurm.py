@@ -97,7 +97,7 @@ def test_a_submission_that_turns_up_later_is_not_made_twice(tmp_path: Path, monk
 def test_a_slurm_that_never_answers_leaves_the_trial_for_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windtunnel.launch.drive.MAX_SILENCES", 2)
+    monkeypatch.setattr("windtunnel.launch.submission.MAX_SILENCES", 2)
     commands = put_commands(tmp_path, monkeypatch)
     write_command(commands / "sbatch", UNREACHABLE)
     driver, course, _ = begin(tmp_path)
@@ -144,7 +144,7 @@ def put_commands(store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = store / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    for name in ("squeue", "sacct", "srun"):
+    for name in ("squeue", "sacct", "srun", "scontrol", "sacctmgr"):
         write_command(folder / name, "")
     return folder
 

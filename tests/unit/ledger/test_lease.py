@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from windtunnel.errors import BusyError
-from windtunnel.ledger.lease import Holder, read_live_holder, read_process_start, take_lease
+from windtunnel.ledger.lease import Holder, bury_holder, read_live_holder, read_process_start, take_lease
 
 HERE = socket.gethostname()
 
@@ -91,6 +91,33 @@ def test_an_ended_process_has_no_start() -> None:
         time.sleep(0.01)
     assert read_process_start(child.pid) is None  # a zombie, until it is waited for
     child.wait()
+
+
+def test_a_holder_tells_the_job_that_it_runs_in_and_files_of_other_versions_are_read(tmp_path: Path) -> None:
+    take_lease(tmp_path / "new", "it", job_id="7_3")
+    found = read_live_holder(tmp_path / "new")
+    assert found is not None
+    assert found.job_id == "7_3"
+    (tmp_path / "1").write_text(json.dumps({"host": "n0", "pid": 1, "started": "b:1", "since": 1.0, "later": True}))
+    assert read_live_holder(tmp_path) == Holder("n0", 1, "b:1", 1.0)
+
+
+def test_a_buried_holders_lease_is_free_at_once_and_it_learns_so_if_it_lives(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path, "it", job_id="7")
+    holder = read_live_holder(tmp_path)
+    assert holder is not None
+    assert bury_holder(tmp_path, holder)
+    assert read_live_holder(tmp_path) is None
+    lease._beaten -= 60
+    with pytest.raises(BusyError, match="taken over"):
+        lease.beat()
+    take_lease(tmp_path, "it")
+
+
+def test_only_the_holder_that_was_seen_is_buried(tmp_path: Path) -> None:
+    take_lease(tmp_path, "it")
+    assert not bury_holder(tmp_path, Holder("n0", 1, "boot:1", 0.0))
+    assert read_live_holder(tmp_path) is not None
 
 
 def _hold(path: Path, holder: Holder) -> None:

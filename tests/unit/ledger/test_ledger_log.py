@@ -1,5 +1,8 @@
 from pathlib import Path
 
+import pytest
+
+from fake_disk import at_most_bytes
 from windtunnel.ledger.log import LEDGER, append_event, read_events
 
 
@@ -18,3 +21,11 @@ def test_a_torn_line_costs_only_itself(tmp_path: Path) -> None:
 
 def test_no_ledger_is_no_events(tmp_path: Path) -> None:
     assert read_events(tmp_path) == []
+
+
+def test_a_full_disk_is_told_and_costs_no_earlier_or_later_event(tmp_path: Path) -> None:
+    first = append_event(tmp_path, "started", attempt=1)
+    with at_most_bytes((tmp_path / LEDGER).stat().st_size + 20), pytest.raises(OSError, match=r"space|large"):
+        append_event(tmp_path, "ended", attempt=1)
+    last = append_event(tmp_path, "started", attempt=2)
+    assert read_events(tmp_path) == [first, last]

@@ -12,9 +12,9 @@ from windtunnel.ledger.reconcile import (
     JobSight,
     Phase,
     Standing,
-    count_attempts,
     count_node_seconds,
     find_job_id,
+    is_outlived,
     reconcile,
 )
 from windtunnel.records.trial import AttemptEnd, Verdict
@@ -115,10 +115,91 @@ def test_a_drivers_verdict_stands_for_the_next_driver() -> None:
     assert stand(facts) == Standing(Phase.ENDED, Verdict.NODE_FAIL, "n0 went down")
 
 
-def test_attempts_that_someone_stopped_do_not_count_against_the_limit() -> None:
-    ends = {1: end(Verdict.CANCELLED, 1), 2: end(Verdict.LOST, 2)}
-    told = event("verdict", 3, verdict="CANCELLED")
-    assert count_attempts(replace(NONE, attempts=(1, 2, 3, 4), ends=ends, events=(told,))) == 2
+def test_a_job_that_ended_is_given_time_for_records_that_a_slow_file_system_still_hides() -> None:
+    job = replace(GONE, ended_at=100.0)
+    late = replace(STARTED, outcome=make_outcome("abc"))
+    assert reconcile(STARTED, job, now=130.0, lost_after_s=60, settle_s=60).phase == Phase.RUNNING
+    assert reconcile(late, job, now=130.0, lost_after_s=60, settle_s=60).verdict == Verdict.COMPLETED
+    assert reconcile(STARTED, job, now=161.0, lost_after_s=60, settle_s=60).verdict == Verdict.LOST
+
+
+def test_a_supervisor_that_outlives_its_job_and_every_limit_is_waited_for_no_more() -> None:
+    held = replace(STARTED, holder=HOLDER)
+    assert reconcile(held, GONE, now=199.0, lost_after_s=60, limit_s=100).phase == Phase.RUNNING
+    standing = reconcile(held, GONE, now=201.0, lost_after_s=60, limit_s=100)
+    assert standing.verdict == Verdict.LOST
+    assert "pid 7 on host n0" in standing.evidence
+    assert reconcile(held, JobSight(Phase.RUNNING), now=1e9, lost_after_s=60, limit_s=100).phase == Phase.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outlived"), [(None, True), (Verdict.PREEMPTED, True), (Verdict.NODE_FAIL, False)]
+)
+def test_slurms_word_on_a_holders_own_job_outdoes_its_heartbeat_unless_it_lost_sight_of_the_node(
+    verdict: Verdict | None, outlived: bool
+) -> None:
+    facts = replace(STARTED, holder=replace(HOLDER, job_id="7"))
+    job = JobSight(Phase.ENDED, verdict)
+    assert is_outlived(facts, job, "7", here="login") == outlived
+    assert not is_outlived(facts, job, "7", here="n0")
+    assert not is_outlived(facts, job, "8", here="login")
+    assert not is_outlived(facts, JobSight(Phase.QUEUED), "7", here="login")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PREEMPTED, Verdict.TIMEOUT, Verdict.LOST])
+def test_a_wish_to_cancel_explains_a_stop_and_nothing_else(verdict: Verdict) -> None:
+    wished = replace(ENDED, events=(*ENDED.events, event("cancelling", 1, 105.0, user="rosa")))
+    standing = stand(replace(wished, ends={1: end(verdict)}), GONE)
+    assert (standing.verdict, standing.evidence.split(" at ")[0]) == (
+        Verdict.CANCELLED,
+        "cancelled by rosa on host login",
+    )
+    assert stand(replace(wished, ends={1: end(Verdict.FAILED)})).verdict == Verdict.FAILED
+    assert stand(replace(wished, outcome=make_outcome("abc"))).verdict == Verdict.COMPLETED
+
+
+def test_a_wish_to_cancel_holds_for_a_trial_that_is_not_submitted_and_ends_with_the_next_submission() -> None:
+    wished = replace(NONE, events=(event("cancelling", user="rosa"),))
+    assert stand(wished).verdict == Verdict.CANCELLED
+    again = replace(wished, events=(*wished.events, event("submitted", job_id="8")))
+    assert stand(again, JobSight(Phase.QUEUED)).phase == Phase.QUEUED
+
+
+def test_a_wish_holds_though_the_jobs_id_is_written_down_after_it() -> None:
+    events = (
+        event("submitting", submission="x", index=0),
+        event("cancelling", user="rosa"),
+        event("submitted", job_id="8", submission="x"),
+    )
+    ended = JobSight(Phase.ENDED, Verdict.PREEMPTED)
+    assert stand(replace(NONE, events=events), ended).verdict == Verdict.CANCELLED
+
+
+def test_a_wish_leaves_a_job_alone_that_is_still_there() -> None:
+    wished = replace(STARTED, events=(*STARTED.events, event("cancelling", 1)))
+    assert stand(wished, JobSight(Phase.RUNNING)).phase == Phase.RUNNING
+    assert find_job_id(wished) == "7"
+
+
+@pytest.mark.parametrize("kind", ["withdrawn", "postponed"])
+def test_a_trial_whose_verdict_or_submission_came_to_nothing_is_new(kind: str) -> None:
+    facts = replace(ENDED, ends={1: end(Verdict.FAILED)}, events=(*ENDED.events, event(kind)))
+    assert stand(facts).phase == Phase.NEW
+    assert find_job_id(facts) == ""
+
+
+def test_a_trial_that_waits_for_its_turn_in_a_job_is_no_victim_of_the_jobs_end() -> None:
+    facts = replace(SUBMITTED, events=(*SUBMITTED.events, event("waiting", job_id="7")))
+    ended = stand(facts, JobSight(Phase.ENDED, Verdict.TIMEOUT, "Slurm says TIMEOUT of job 7"))
+    assert (ended.verdict, ended.evidence) == (
+        Verdict.PREEMPTED,
+        "Slurm says TIMEOUT of job 7, before the trial's turn came",
+    )
+    assert stand(facts, JobSight(Phase.ENDED, Verdict.CANCELLED)).verdict == Verdict.CANCELLED
+
+
+def test_a_job_that_waits_tells_why() -> None:
+    assert stand(SUBMITTED, JobSight(Phase.QUEUED, evidence="Resources")).evidence == "Resources"
 
 
 def test_node_seconds_add_up_over_attempts_with_and_without_an_end() -> None:
@@ -134,3 +215,21 @@ def test_node_seconds_add_up_over_attempts_with_and_without_an_end() -> None:
         life_at=1005.0,
     )
     assert count_node_seconds(facts) == 2 * 10 + 2 * 30 + 5
+
+
+def test_a_trial_that_comes_later_in_a_running_job_is_queued() -> None:
+    facts = replace(SUBMITTED, events=(*SUBMITTED.events, event("waiting", job_id="7")))
+    assert stand(facts, JobSight(Phase.RUNNING)).phase == Phase.QUEUED
+
+
+def test_a_job_that_ended_before_its_driver_wrote_its_id_down_told_its_own_end() -> None:
+    told = (event("submitting"), event("started", 1, job_id="7"), event("ended", 1, job_id="7"))
+    events = (*told, event("submitted", job_id="7"))
+    facts = replace(NONE, events=events, attempts=(1,), ends={1: end(Verdict.FAILED)})
+    assert stand(facts, JobSight(Phase.ENDED)).verdict == Verdict.FAILED
+    again = replace(facts, events=(*told, event("submitted", job_id="8")))
+    assert stand(again, JobSight(Phase.QUEUED)).phase == Phase.QUEUED
+
+
+def test_a_job_is_known_from_the_trial_that_waits_in_it_before_its_driver_wrote_the_id_down() -> None:
+    assert find_job_id(replace(NONE, events=(event("submitting"), event("waiting", job_id="7")))) == "7"

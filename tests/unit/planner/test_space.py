@@ -1,9 +1,10 @@
 import pytest
 
-from windtunnel.errors import LayoutError, StudyError
+from windtunnel.errors import LayoutError, SettingsError, StudyError
 from windtunnel.planner.run import split_space
-from windtunnel.planner.space import find_refusal, list_combinations, plan_trial
+from windtunnel.planner.space import find_refusal, list_combinations, make_shape, plan_trial, shape_trial
 from windtunnel.records.plan import Identity
+from windtunnel.settings.shapes import ShapeRule
 
 IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
 
@@ -64,3 +65,47 @@ def test_a_space_of_only_illegal_layouts_is_an_error_with_each_reason_once(make_
         split_space(make_plan_settings({"parallelism.tensor": 2}))
     assert str(caught.value).count("tensor-parallel") == 2  # once a model
     assert "(tcn single2 fp32 and 1 more)" in str(caught.value)
+
+
+def test_every_wrong_value_of_a_space_is_told_in_one_message(make_plan_settings):
+    values = {"training.precision": ("fp32", "fp9"), "training.batch_size": (64, -1)}
+    with pytest.raises(SettingsError) as caught:
+        list_combinations(make_plan_settings(values=values))
+    assert "'training.precision' = 'fp9'" in str(caught.value)
+    assert "'training.batch_size' = -1" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 3  # one of them, the other, and both
+
+
+def test_rules_shape_some_trials_a_later_one_over_an_earlier_one(make_plan_settings):
+    rules = (
+        ShapeRule(when={"model": "transformer"}, time="2:00:00", memory="8G"),
+        ShapeRule(when={"model": "transformer", "parallelism": "ddp"}, time="3:00:00", constraint="a100"),
+    )
+    settings = make_plan_settings().model_copy(update={"shapes": rules})
+    shapes = [make_shape(trial) for _, trial in list_combinations(settings)]
+    assert [(shape.time_min, shape.constraint) for shape in shapes] == [(60, ""), (60, ""), (120, ""), (180, "a100")]
+    assert [shape.mem_mib for shape in shapes] == [2048, 4096, 8192, 16384]
+
+
+def test_a_trial_whose_choice_is_fixed_is_shaped_as_one_that_chose_it(make_trial):
+    rules = (ShapeRule(when={"model": "tcn", "training.precision": "fp32"}, memory="8G"),)
+    assert shape_trial(make_trial(), choices={}, rules=rules).cluster.memory == 8192
+    bf16 = make_trial({"training.precision": "bf16"})
+    assert shape_trial(bf16, choices={}, rules=rules) == bf16
+
+
+def test_what_a_rule_changes_is_part_of_the_id_unless_it_only_pays_for_or_bounds_the_trial(make_trial):
+    def id_of(**changes):
+        shaped = shape_trial(make_trial(), choices={}, rules=(ShapeRule(**changes),))
+        return plan_trial(shaped, choices={}, identity=IDENTITY, import_root="").id
+
+    plain = id_of(time="3:00:00")
+    assert {id_of(account="x"), id_of(qos="y"), id_of(sbatch={"nice": 5, "comment": "z"})} == {plain}
+    others = {id_of(memory="8G"), id_of(constraint="a100"), id_of(partition="big"), id_of(sbatch={"exclusive": True})}
+    assert len(others | {plain}) == 5
+
+
+def test_a_shape_carries_the_flags_that_are_on(make_trial):
+    cluster = {"cluster.sbatch": {"nice": "5", "exclusive": True, "hold": False}, "cluster.gpu_type": "a100"}
+    shape = make_shape(make_trial({**cluster, "cluster.gpus_per_rank": 1}))
+    assert (shape.flags, shape.gpu_type) == ((("exclusive", ""), ("nice", "5")), "a100")

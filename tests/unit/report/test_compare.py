@@ -94,6 +94,20 @@ def test_a_small_difference_is_told_where_both_find_the_same_parts_hard():
     assert describe_decision(ranking).startswith("Choose a: ")
 
 
+def test_the_difference_that_cannot_be_told_is_that_of_the_pair_chosen_from():
+    twin = tuple(swing + 1e-6 * number for number, swing in enumerate(WAVE))
+    close, far = Fake("b", 0.7001, swings=twin), Fake("c", 0.701, swings=WAVE[::-1], samples_per_s=9000.0)
+    ranking = make_ranking(Fake("a", 0.700, swings=WAVE), close, far)
+    assert describe_decision(ranking).startswith("Choose c, rank 3 of 3: its validation loss of 0.7010")
+    assert "between a and c, differences in validation loss below 0.37 cannot" in describe_certainty(ranking)
+
+
+def test_a_lead_in_speed_within_the_spread_of_the_steps_is_no_reason_to_choose():
+    leader = Fake("a", 0.700, swings=WAVE)
+    hidden = Fake("b", 0.701, swings=WAVE[::-1], samples_per_s=leader.samples_per_s * 1.15)
+    assert describe_decision(make_ranking(leader, hidden)).startswith("Choose a: ")
+
+
 def test_one_repeat_of_a_speed_rests_on_the_spread_of_its_steps():
     text = describe_certainty(make_ranking(FAST_BAD, CHEAP, criterion="samples_per_s"))
     assert "One repeat: differences in throughput below 20 % cannot be told" in text
@@ -118,7 +132,8 @@ def test_among_configurations_that_noise_hides_the_faster_is_chosen():
     ranking = make_ranking(*slow, *fast)
     assert ranking.candidates[0].name == "slow"
     text = describe_decision(ranking)
-    assert text.startswith("Choose fast: its validation loss of 0.8120 cannot be told from the lowest (slow, 0.8100)")
+    assert text.startswith("Choose fast, rank 2 of 2: its validation loss of 0.8120 cannot be told from the lowest")
+    assert "(slow, 0.8100)" in text
     assert "it trains 3 times as fast" in text
 
 

@@ -13,6 +13,7 @@ from windtunnel.settings.features import FeatureSettings
 from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.study import FeaturizeSettings
 from windtunnel.settings.task import TaskSettings
+from windtunnel.settings.training import TrainingSettings
 
 
 def test_an_unknown_setting_is_named_with_those_that_are_known():
@@ -81,6 +82,10 @@ def test_a_missing_settings_file_is_named(tmp_path):
             {"dataset": "d", "source": "nope", "files": ["a"]},
             "'source' = 'nope': Input should be 'daily_csv' or 'lean_tick'$",
         ),
+        (TrainingSettings, {"learning_rate": float("inf")}, "= inf: Input should be a finite number$"),
+        (TrainingSettings, {"steps": 10**23}, ": expected at most 9223372036854775807"),
+        (ClusterSettings, {"kind": "local", "partition": "p", "time": "0"}, "'time' = '0': Input should be greater"),
+        (ClusterSettings, {"kind": "local", "partition": "p", "memory": 0}, "'memory' = 0: Input should be greater"),
     ],
 )
 def test_what_no_stage_could_use_is_refused_with_the_fix(kind, plain, message):

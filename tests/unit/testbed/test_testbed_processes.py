@@ -122,3 +122,10 @@ def test_half_made_testbed_runs_no_command(state: ClusterState) -> None:
 def test_second_command_on_a_folder_is_refused(tmp_path: Path) -> None:
     with lock_folder(tmp_path), pytest.raises(BusyError, match="at work"), lock_folder(tmp_path):
         pass
+
+
+def test_a_damaged_record_is_told_with_the_way_out(state: ClusterState) -> None:
+    write_state(state)
+    (state.spec.folder / "testbed.json").write_text("{")
+    with pytest.raises(ClusterError, match=f"end the processes that name {state.spec.folder}, unmount what is"):
+        read_state(state.spec.folder)

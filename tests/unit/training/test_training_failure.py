@@ -1,3 +1,4 @@
+import errno
 import json
 
 import pytest
@@ -32,6 +33,10 @@ def test_the_cpus_own_allocator_is_recognised():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(1 << 60, dtype=torch.uint8)
     assert name_failure(caught.value) == "OutOfMemoryError"
+
+
+def test_a_full_disk_has_one_name_whoever_met_it():
+    assert name_failure(OSError(errno.ENOSPC, "No space left on device")) == "StorageError"
 
 
 def test_another_error_keeps_its_class():

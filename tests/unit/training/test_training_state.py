@@ -1,4 +1,5 @@
 import random
+import resource
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import nn
 from toy_trial import trial_settings
 from windtunnel.checkpoints.format import CheckpointManifest, list_checkpoints
 from windtunnel.comm.single import SingleComm
-from windtunnel.errors import CheckpointError
+from windtunnel.errors import CheckpointError, StorageError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters
 from windtunnel.training.precision import derive_seed
@@ -78,6 +79,20 @@ def test_a_start_clears_what_a_killed_writer_left(tmp_path):
     (tmp_path / ".tmp-dead").mkdir()
     assert find_start(tmp_path, origin=ORIGIN, mesh=MESH).manifest.step == 1
     assert not (tmp_path / ".tmp-dead").exists()
+
+
+def test_a_checkpoint_that_finds_no_room_leaves_nothing_behind(tmp_path):
+    state = _state()
+    _train(state, 1)
+    _save(state, tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
+    try:
+        with pytest.raises(StorageError, match="File too large"):
+            _save(state, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
 @pytest.mark.parametrize(

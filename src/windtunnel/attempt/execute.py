@@ -1,0 +1,88 @@
+"""Runs a planned attempt and gathers what it left behind; a program that is not ours gets its outcome written."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from windtunnel.artifacts import hash_json, write_artifact, write_atomic
+from windtunnel.attempt.metrics import MetricsFollower
+from windtunnel.attempt.oom import read_oom_kills
+from windtunnel.attempt.outcome import describe_outcome
+from windtunnel.attempt.plan import LaunchPlan, render_hostfile
+from windtunnel.attempt.program import AttemptFiles, describe_settings
+from windtunnel.attempt.protocol import describe_passed_over, find_shortfall
+from windtunnel.attempt.ranks import StopRequest, run_ranks
+from windtunnel.attempt.remains import read_launcher_log, read_log_tails, read_rank_errors
+from windtunnel.attempt.verdict import Ending
+from windtunnel.ledger.facts import read_outcome
+from windtunnel.records.trial import TrialConfig
+
+_NEAR_LIMIT_S = 90.0
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An attempt about to run."""
+
+    plan: LaunchPlan
+    config: TrialConfig
+    files: AttemptFiles
+    slurm: bool
+
+
+def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]) -> Ending:
+    """Run the attempt to its end. `beat` is called all the while."""
+    prepare(execution)
+    config, files = execution.config, execution.files
+    follower = MetricsFollower(files.metrics, files.folder.metrics, files.attempt)
+
+    def look() -> None:
+        beat()
+        follower.poll()
+
+    oom_before = read_oom_kills()
+    started = time.monotonic()
+    command = config.trial.runs_command
+    exits, reason = run_ranks(execution.plan, stop=stop, beat=look if command else beat)
+    wall_s, limit_s = time.monotonic() - started, config.trial.shape.time_min * 60.0
+    well = bool(exits) and not any(exit_.code for exit_ in exits)
+    shortfall = settle_program(execution, follower, well=well, wall_s=wall_s) if command else ""
+    outcome, problem = read_outcome(files.folder, steps=config.trial.steps)
+    return Ending(
+        exits=exits,
+        reason=reason,
+        errors=read_rank_errors(files.path),
+        oom_kills=read_oom_kills() - oom_before,
+        launcher_log=read_launcher_log(execution.plan),
+        log_tails=read_log_tails(files.path, config.trial.shape.ranks),
+        done_problem=None if outcome is not None else shortfall or problem or "DONE.json is missing",
+        slurm=execution.slurm,
+        near_limit=wall_s > limit_s - min(_NEAR_LIMIT_S, limit_s / 4),
+        launcher=execution.plan.launcher,
+        notes=describe_passed_over(follower.tally),
+    )
+
+
+def prepare(execution: Execution) -> None:
+    """Write what ranks read: the file of hosts, and a program's settings."""
+    plan, config, files = execution.plan, execution.config, execution.files
+    if plan.hostfile is not None:
+        write_atomic(plan.hostfile, render_hostfile(plan).encode())
+    if config.trial.runs_command:
+        files.checkpoints.mkdir(exist_ok=True)
+        write_atomic(files.settings, (json.dumps(describe_settings(config, files), indent=1) + "\n").encode())
+
+
+def settle_program(execution: Execution, follower: MetricsFollower, *, well: bool, wall_s: float) -> str:
+    """Write the outcome of a program that ended `well` and did all its steps; why it has none, otherwise."""
+    config, files = execution.config, execution.files
+    tally = follower.finish()
+    shortfall = find_shortfall(tally, steps=config.trial.steps)
+    if shortfall or not well:
+        return shortfall or "its program failed"
+    outcome = describe_outcome(
+        config, tally, attempt=files.attempt, rank_hosts=execution.plan.rank_hosts, wall_s=wall_s
+    )
+    write_artifact(files.folder.done, outcome, settings_hash=hash_json(config.trial.settings))
+    return ""

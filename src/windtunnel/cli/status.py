@@ -1,0 +1,79 @@
+"""`windtunnel status`: a study's board once or live, or a line for each study."""
+
+import gc
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from windtunnel.cli.folders import RESULTS, find_study_folder, list_study_folders
+from windtunnel.errors import SettingsError
+from windtunnel.launch.board import render_board, render_driver, render_headline, to_json
+from windtunnel.launch.overview import StudyView, TrialView, read_study
+
+_REFRESH_S = 2.0
+_LAZY = 10.0
+"""A look that takes a second is followed by a pause of ten."""
+_MOVING = frozenset({"RUNNING", "QUEUED", "UNSURE"})
+
+
+def run_status(study: str | None, *, results: Path | None, watch: bool, as_json: bool) -> None:
+    """Print a study's state, or a line a study."""
+    if study is None:
+        if watch:
+            raise SettingsError("--watch needs a study: windtunnel status STUDY --watch")
+        _print_all(results, as_json=as_json)
+        return
+    folder = find_study_folder(study, results)
+    for view in watch_study(folder) if watch else [_read(folder)]:
+        _show(view, as_json=as_json, live=watch and sys.stdout.isatty())
+
+
+def watch_study(folder: Path, *, refresh_s: float = _REFRESH_S) -> Iterator[StudyView]:
+    """Views until no trial is open, or nobody is left who could change one."""
+    known: Mapping[str, TrialView] = {}
+    while True:
+        started = time.monotonic()
+        view = _read(folder, known)
+        took_s = time.monotonic() - started
+        yield view
+        moving = view.driver is not None or any(trial.state in _MOVING for trial in view.trials)
+        if not (view.open and moving):
+            return
+        known = {trial.trial_id: trial for trial in view.trials}
+        time.sleep(max(refresh_s, took_s * _LAZY))
+
+
+def _read(folder: Path, known: Mapping[str, TrialView] | None = None) -> StudyView:
+    # Ten thousand trials are a million small objects, none of them in a cycle: collecting takes half the time.
+    gc.disable()
+    try:
+        return read_study(folder, known=known)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _print_all(results: Path | None, *, as_json: bool) -> None:
+    views = [_read(folder) for folder in list_study_folders(results)]
+    if as_json:
+        print(json.dumps([to_json(view) for view in views]), flush=True)
+        return
+    for view in views:
+        print(f"{render_headline(view)}\n  {render_driver(view)}", flush=True)
+    if not views:
+        print(f"no study has a plan in {results or RESULTS}: windtunnel sweep STUDY makes one", flush=True)
+
+
+def _show(view: StudyView, *, as_json: bool, live: bool) -> None:
+    if as_json:
+        print(json.dumps(to_json(view)), flush=True)
+        return
+    if not live:
+        print(render_board(view), flush=True)
+        return
+    size = shutil.get_terminal_size()
+    lines = [line[: size.columns] for line in render_board(view, lines=size.lines - 1).splitlines()]
+    print("\x1b[H\x1b[2J" + "\n".join(lines), flush=True)

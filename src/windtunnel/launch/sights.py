@@ -1,0 +1,110 @@
+"""What Slurm says of a study's jobs, for those who only look: asked once an interval, whoever and however many look.
+
+The answer is kept in a file beside the study's others. Nothing here cancels a job or changes a trial.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from windtunnel.errors import CommandError
+from windtunnel.launch.pace import URGENT_S
+from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase
+from windtunnel.records.trial import Verdict
+from windtunnel.slurm.accounting import read_accounting
+from windtunnel.slurm.queue import base_of, read_queue
+from windtunnel.slurm.states import sight_of_state
+
+CACHE = ".squeue.json"
+
+
+@dataclass(frozen=True)
+class Sights:
+    """The sights of jobs by id, when they were asked for (seconds since 1970), and why they may be missing."""
+
+    jobs: dict[str, JobSight] = field(default_factory=dict)
+    asked_at: float = 0.0
+    problem: str = ""
+
+    def of(self, job_id: str) -> JobSight:
+        """A job's sight; UNSURE when Slurm does not know it, or was not asked."""
+        return self.jobs.get(job_id, UNSEEN)
+
+
+def read_sights(job_ids: Collection[str], *, cache: Path, poll_s: float) -> Sights:
+    """The sights of jobs, at most `poll_s` old, or younger where one is new to whoever asked last."""
+    # A store may hold trials that ran without Slurm; their ids are no job's.
+    wanted = {job_id for job_id in job_ids if base_of(job_id).isdecimal()}
+    if not wanted:
+        return Sights()
+    if shutil.which("squeue") is None:
+        return Sights(problem="this host has no squeue on PATH: look from a login node")
+    known = _read_cache(cache)
+    age_s = abs(time.time() - known.asked_at)
+    if age_s < (poll_s if wanted <= known.jobs.keys() else min(URGENT_S, poll_s)):
+        return known
+    try:
+        sights = Sights(_ask(wanted), time.time())
+    except CommandError as error:
+        return Sights(known.jobs, known.asked_at, f"Slurm does not answer: {str(error).splitlines()[-1].strip()}")
+    _write_cache(cache, sights)
+    return sights
+
+
+def read_job_sight(job_id: str) -> JobSight:
+    """The sight of one job, asked for now; UNSURE also where Slurm does not answer, or is not here."""
+    if shutil.which("squeue") is None:
+        return UNSEEN
+    try:
+        return _ask({job_id})[job_id]
+    except CommandError:
+        return UNSEEN
+
+
+def _ask(job_ids: Collection[str]) -> dict[str, JobSight]:
+    queue = read_queue(job_ids)
+    missing = [job_id for job_id in job_ids if job_id not in queue]
+    accounted = read_accounting(missing) or {}
+    sights = dict.fromkeys(job_ids, UNSEEN)
+    for job_id in job_ids:
+        if job_id in queue:
+            job = queue[job_id]
+            sights[job_id] = sight_of_state(job.state, job_id=job_id, detail=_clean(job.reason))
+        elif job_id in accounted:
+            told = sight_of_state(accounted[job_id].state, job_id=job_id)
+            # Accounting alone shows no life: its record may be of an earlier run.
+            sights[job_id] = told if told.phase == Phase.ENDED else UNSEEN
+    return sights
+
+
+def _clean(reason: str) -> str:
+    return "" if reason in ("None", "(null)") else reason
+
+
+def _read_cache(path: Path) -> Sights:
+    try:
+        plain = json.loads(path.read_text())
+        jobs = {job_id: _parse_sight(sight) for job_id, sight in plain["jobs"].items()}
+        return Sights(jobs, float(plain["asked_at"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Sights()
+
+
+def _parse_sight(plain: dict[str, Any]) -> JobSight:
+    verdict = Verdict(plain["verdict"]) if plain["verdict"] else None
+    return JobSight(Phase(plain["phase"]), verdict, plain["evidence"])
+
+
+def _write_cache(path: Path, sights: Sights) -> None:
+    # Who may look need not be who may write, and a lost answer is asked for again.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(json.dumps(asdict(sights)))
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)

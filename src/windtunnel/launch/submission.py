@@ -1,0 +1,161 @@
+"""Hands a driver's waiting trials to its backend: each at most once, whoever else is at it, and never for ever."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from windtunnel.artifacts import read_artifact, write_artifact
+from windtunnel.errors import ArtifactError, CommandError, InputFileError
+from windtunnel.launch.backend import Backend, Submitted
+from windtunnel.launch.context import SweepContext
+from windtunnel.launch.course import Course
+from windtunnel.launch.nodebook import NodeBook
+from windtunnel.ledger.claim import drop_claim, take_claim
+from windtunnel.ledger.facts import TrialFacts
+from windtunnel.ledger.log import append_event, read_events
+from windtunnel.ledger.reconcile import find_job_id, find_submission
+from windtunnel.records.trial import TrialConfig
+
+MAX_SILENCES = 20
+"""Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
+IN_FLIGHT_S = 60.0
+"""Time that an sbatch may go on for after the driver that started it was killed."""
+_WRITERS = 16
+"""Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the courses that waited; those in no list wait on."""
+
+    begun: list[tuple[Course, str]] = field(default_factory=list)
+    """With the id of the job."""
+    refused: list[tuple[Course, str]] = field(default_factory=list)
+    """With the place's words."""
+    left: list[tuple[Course, str]] = field(default_factory=list)
+    """To the next command, with the reason."""
+    moved: list[Course] = field(default_factory=list)
+    """Somebody else wrote into their ledgers meanwhile: where do they stand now?"""
+    news: str = ""
+
+
+class Submitter:
+    """Knows how long the backend has not answered. All that must outlast it is in the trials' folders."""
+
+    def __init__(self, context: SweepContext, backend: Backend, nodes: NodeBook | None) -> None:
+        self._context = context
+        self._backend = backend
+        self._nodes = nodes
+        self._silences = 0
+        self._submit_at = float("-inf")
+
+    def submit(self, waiting: Sequence[Course], *, active: int) -> Outcome:
+        """Submit as many of the waiting courses as there is room for while `active` are under way."""
+        batch = waiting[: self._backend.room(active)]
+        if not batch or time.monotonic() < self._submit_at:
+            return Outcome()
+        outcome = Outcome()
+        try:
+            batch = [course for course in batch if not self._is_on_its_way(course, outcome)]
+        except CommandError as error:
+            return self._put_off(waiting, str(error), outcome)
+        claimed = _claim(batch)
+        try:
+            return self._submit_claimed(claimed, waiting, outcome)
+        finally:
+            for course in claimed:
+                drop_claim(course.folder.path)
+
+    def find_job(self, course: Course, facts: TrialFacts) -> str:
+        """The job of the newest submission, also of one whose answer was lost; empty when there is none.
+
+        Raises CommandError when the place does not answer.
+        """
+        submission = find_submission(facts)
+        if submission is None:
+            return find_job_id(facts)
+        # The answer was lost, or with it the driver: the job is found by the submission's own name.
+        name, index = submission
+        job_id = self._backend.recover(course.trial, name, index)
+        if job_id:
+            append_event(course.folder.path, "submitted", attempt=0, job_id=job_id, submission=name)
+        return job_id
+
+    def _is_on_its_way(self, course: Course, outcome: Outcome) -> bool:
+        if not course.unanswered:
+            return False
+        job_id = self.find_job(course, course.read())
+        if job_id:
+            outcome.begun.append((course, job_id))
+        elif time.time() < course.settled_at:
+            self._submit_at = time.monotonic() + min(self._context.sweep.poll_s, IN_FLIGHT_S / 10)
+            return True
+        else:
+            course.unanswered = False
+        return bool(job_id)
+
+    def _submit_claimed(self, claimed: Sequence[Course], waiting: Sequence[Course], outcome: Outcome) -> Outcome:
+        fresh: list[Course] = []
+        for course in claimed:
+            unmoved = course.events == len(read_events(course.folder.path))
+            (fresh if unmoved else outcome.moved).append(course)
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            list(pool.map(self._write_config, fresh))
+        submitted = self._submit_by_partition(fresh)
+        for course in fresh:
+            trial_id = course.trial.id
+            course.unanswered, course.settled_at = trial_id in submitted.unanswered, 0.0
+            course.events = len(read_events(course.folder.path))
+            if trial_id in submitted.refusals:
+                outcome.refused.append((course, submitted.refusals[trial_id]))
+            elif trial_id in submitted.job_ids:
+                outcome.begun.append((course, submitted.job_ids[trial_id]))
+        if submitted.unanswered:
+            return self._put_off(waiting, next(iter(submitted.unanswered.values())), outcome)
+        self._silences = 0
+        return outcome
+
+    def _submit_by_partition(self, courses: Sequence[Course]) -> Submitted:
+        groups: dict[str, list[Course]] = {}
+        for course in courses:
+            groups.setdefault(course.trial.shape.partition, []).append(course)
+        submitted = Submitted({})
+        for partition, group in groups.items():
+            needed = max(course.trial.shape.nodes for course in group)
+            exclude = self._nodes.exclude(partition, needed=needed) if self._nodes is not None else ()
+            part = self._backend.submit([course.trial for course in group], exclude=exclude)
+            submitted.job_ids.update(part.job_ids)
+            submitted.refusals.update(part.refusals)
+            submitted.unanswered.update(part.unanswered)
+            if part.unanswered:
+                break
+        return submitted
+
+    def _put_off(self, waiting: Sequence[Course], words: str, outcome: Outcome) -> Outcome:
+        gone = {id(course) for course, _ in outcome.begun + outcome.refused} | {id(each) for each in outcome.moved}
+        left = [course for course in waiting if id(course) not in gone]
+        self._silences += 1
+        self._submit_at = time.monotonic() + self._context.sweep.poll_s
+        news = f"trials that wait to be submitted: {len(left)}; trying again: {words}" if self._silences == 1 else ""
+        if self._silences > MAX_SILENCES:
+            # No verdict in the ledgers: their last events still name the submissions, should those turn up.
+            words = f"not submitted in {self._silences} tries: {words}"
+            outcome.left.extend((course, words) for course in left)
+        return Outcome(outcome.begun, outcome.refused, outcome.left, outcome.moved, news)
+
+    def _write_config(self, course: Course) -> None:
+        config = self._context.config_of(course.trial)
+        try:
+            if read_artifact(course.folder.config, TrialConfig) == config:
+                return
+        except (InputFileError, ArtifactError):
+            pass
+        # Also written anew when another study's had other paths, or a limit that is no part of the id.
+        write_artifact(course.folder.config, config)
+
+
+def _claim(courses: Sequence[Course]) -> list[Course]:
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        taken = pool.map(lambda course: take_claim(course.folder.path), courses)
+        return [course for course, own in zip(courses, taken, strict=True) if own]

@@ -1,0 +1,55 @@
+"""A claim: of several drivers that find a trial unsubmitted at the same moment, one submits it.
+
+Studies share trials through a store, so that the lease of a study does not keep their drivers apart. A claim
+lasts only from the last look at a ledger until the job's id stands in it.
+"""
+
+import os
+import socket
+import time
+from functools import cache
+from pathlib import Path
+
+from windtunnel.ledger.lease import read_process_start
+
+CLAIM = ".claim"
+STALE_AFTER_S = 120.0
+"""Age past which another host's claim is a dead driver's; sbatch gives up sooner."""
+
+
+def take_claim(trial_dir: Path, *, stale_after_s: float = STALE_AFTER_S) -> bool:
+    """Whether this process may submit the trial now; end it by `drop_claim`. False while another one is at it.
+
+    A dead driver's claim is removed, and is not taken before the next call: what it left behind is looked at first.
+    """
+    trial_dir.mkdir(parents=True, exist_ok=True)
+    path = trial_dir / CLAIM
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o664)
+    except FileExistsError:
+        _remove_stale(path, stale_after_s)
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{socket.gethostname()} {os.getpid()} {_read_start(os.getpid())}\n")
+    return True
+
+
+def drop_claim(trial_dir: Path) -> None:
+    """Let the claim of this process go."""
+    (trial_dir / CLAIM).unlink(missing_ok=True)
+
+
+@cache
+def _read_start(pid: int) -> str | None:
+    """Of this process, which may take a thousand claims at once."""
+    return read_process_start(pid)
+
+
+def _remove_stale(path: Path, stale_after_s: float) -> None:
+    try:
+        host, pid, start = (*path.read_text().split(), "", "0", "")[:3]
+        gone = host == socket.gethostname() and read_process_start(int(pid)) != start
+        if gone or time.time() - path.stat().st_mtime > stale_after_s:
+            path.unlink()
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,130 @@
+import json
+import re
+
+import pytest
+
+from fake_trials import make_trial
+from watched_study import end, lay_out, publish, start
+from windtunnel.cli.main import main
+from windtunnel.cli.status import watch_study
+from windtunnel.ledger.layout import trial_folder
+from windtunnel.ledger.lease import take_lease
+from windtunnel.ledger.log import read_events
+from windtunnel.records.trial import Verdict
+
+TRIALS = [make_trial(name) for name in ("tcn one", "tcn two", "tcn three")]
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """`results/study`, of which one trial is done, one failed, and one was never begun."""
+    monkeypatch.chdir(tmp_path)
+    folder = lay_out(tmp_path / "results", TRIALS)
+    end(tmp_path / "results", TRIALS[0], Verdict.COMPLETED, "all well")
+    failed = end(tmp_path / "results", TRIALS[1], Verdict.FAILED, "rank 0: no such loss")
+    failed.rank_log(1, 0).write_text("step 1\nno such loss\n")
+    return folder
+
+
+def kinds(study, trial):
+    return [event.kind for event in read_events(trial_folder(study.parent, trial.id).path)]
+
+
+def test_status_prints_a_board_and_without_a_study_a_line_each(study, capsys):
+    assert main(["status", "study"]) == 0
+    assert "tcn two    FAILED" in re.sub(" +", " ", capsys.readouterr().out).replace("tcn two ", "tcn two    ")
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.startswith("study: 3 trials: 1 COMPLETED, 1 FAILED, 1 NEW")
+
+
+def test_status_as_json_is_one_document(study, capsys):
+    assert main(["status", "study", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["states"] == {"COMPLETED": 1, "FAILED": 1, "NEW": 1}
+    assert main(["status", "--json"]) == 0
+    assert [view["study"] for view in json.loads(capsys.readouterr().out)] == ["study"]
+
+
+def test_status_finds_a_study_by_its_folder_too(study, capsys, monkeypatch):
+    monkeypatch.chdir("/")
+    assert main(["status", str(study)]) == 0
+    assert main(["status", "study", "--results", str(study.parent)]) == 0
+    assert capsys.readouterr().out.count("nobody drives it") == 2
+
+
+def test_watching_ends_when_nobody_is_left_who_could_change_a_trial(study):
+    (view,) = watch_study(study)
+    assert view.open == 1
+    lease = take_lease(study / ".driver", "study")
+    views = watch_study(study, refresh_s=0)
+    assert next(views).driver is not None
+    lease.release()
+    assert next(views).driver is None
+    assert next(views, None) is None
+
+
+def test_retry_withdraws_what_failed_and_unpublishes_the_sweep(study, capsys):
+    publish(study, TRIALS[:1])
+    (study / "sweep.json").rename(study / "sweep.partial.json")
+    assert main(["retry", "study", "--failed"]) == 0
+    out = capsys.readouterr().out
+    assert f"{TRIALS[1].id} tcn two: FAILED withdrawn" in out
+    assert "they run again with: windtunnel sweep study" in out
+    assert kinds(study, TRIALS[1])[-1] == "withdrawn"
+    assert kinds(study, TRIALS[0])[-1] == "ended"
+    assert main(["retry", "study", "--failed"]) == 0
+    assert "no verdict to withdraw" in capsys.readouterr().out
+
+
+def test_retry_is_refused_while_a_driver_lives(study, capsys):
+    lease = take_lease(study / ".driver", "study")
+    assert main(["retry", "study", "--failed"]) == 2
+    assert "is driven by pid" in capsys.readouterr().err
+    assert kinds(study, TRIALS[1])[-1] == "ended"
+    lease.release()
+
+
+def test_retry_of_nothing_in_particular_is_refused(study, capsys):
+    assert main(["retry", "study"]) == 2
+    assert "needs --failed, or trials" in capsys.readouterr().err
+
+
+def test_cancel_writes_a_wish_for_what_is_not_done(study, capsys):
+    assert main(["cancel", "study"]) == 0
+    assert f"{TRIALS[2].id} tcn three: " in capsys.readouterr().out
+    assert kinds(study, TRIALS[2]) == ["cancelling"]
+    assert kinds(study, TRIALS[0])[-1] == "ended"
+
+
+def test_cancel_of_one_trial_leaves_the_others(study, capsys):
+    start(study.parent, TRIALS[1], attempt=2)
+    assert main(["cancel", "study", "tcn three"]) == 0
+    assert "cancelling" not in kinds(study, TRIALS[1])
+
+
+@pytest.mark.parametrize("command", [["cancel", "study"], ["retry", "study"], ["logs"], ["explain", "trial"]])
+def test_an_ambiguous_or_unknown_trial_is_one_message_with_the_candidates(study, capsys, command):
+    for word, said in (("tcn t", "may be any of 2"), ("nosuch", "is not in")):
+        assert main([*command, word]) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert TRIALS[2].id in err
+        assert err.count("windtunnel:") == 1
+
+
+def test_logs_prints_a_ranks_log_whole_or_its_end(study, capfdbinary):
+    assert main(["logs", "tcn two"]) == 0
+    assert capfdbinary.readouterr().out == b"step 1\nno such loss\n"
+    assert main(["logs", TRIALS[1].id, "--study", "study", "--lines", "1", "--attempt", "1", "--rank", "0"]) == 0
+    assert capfdbinary.readouterr().out == b"no such loss\n"
+
+
+def test_explain_tells_a_trials_history(study, capsys):
+    assert main(["explain", "trial", "tcn two"]) == 0
+    assert "That is final. `windtunnel retry` withdraws it" in capsys.readouterr().out
+
+
+def test_an_unknown_study_is_refused_with_the_known_ones(study, capsys):
+    assert main(["status", "nosuch"]) == 2
+    assert "no plan of study 'nosuch' in results (known: study)" in capsys.readouterr().err
+    assert main(["status", "quickstart"]) == 2
+    assert "`windtunnel sweep quickstart` makes it" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from windtunnel.launch.room import ANY, MAX_REFUSALS, Room
+from windtunnel.records.plan import Shape
+from windtunnel.slurm.limits import Association, Limits, Qos
+
+SHAPE = Shape(1, 1, 1, 0, 64, 5, "main", account="desk")
+TIGHT = Shape(1, 1, 1, 0, 64, 5, "main", account="desk", qos="tight")
+LIMITS = Limits(
+    enforced=frozenset({"limits"}),
+    associations=(Association("desk", "", ("normal", "tight"), "", max_submit=20),),
+    qos=(Qos("normal"), Qos("tight", max_submit=5)),
+)
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What squeue shows, and how often it was asked."""
+    (tmp_path / "queue").write_text("")
+    squeue = tmp_path / "squeue"
+    squeue.write_text(f"#!/bin/sh\necho x >> {tmp_path}/asked\ncat {tmp_path}/queue\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path / "queue"
+
+
+def test_jobs_in_the_queue_and_those_just_submitted_use_up_the_limit(queue: Path) -> None:
+    queue.write_text("desk|normal|main\n" * 7)
+    room = make_room({SHAPE})
+    assert room.measure(SHAPE) == 13
+    room.take(SHAPE, 10)
+    assert room.measure(SHAPE) == 3
+    assert room.explain(SHAPE) == "MaxSubmitJobs of account 'desk' is 20"
+
+
+def test_the_least_of_several_limits_counts_each_over_its_own_jobs(queue: Path) -> None:
+    queue.write_text("desk|tight|main\n" * 4 + "other|normal|main\n" * 50)
+    room = make_room({SHAPE, TIGHT})
+    assert (room.measure(TIGHT), room.measure(SHAPE)) == (1, 16)
+    assert room.explain(TIGHT) == "submit limit of QOS 'tight' is 5"
+
+
+def test_without_limits_there_is_always_room(queue: Path) -> None:
+    room = make_room({SHAPE}, limits=Limits())
+    assert room.measure(SHAPE) == ANY
+    assert room.count() == ANY
+
+
+def test_while_nothing_is_left_out_the_queue_is_not_read_again(queue: Path) -> None:
+    room = make_room({SHAPE})
+    assert [room.count() for _ in range(5)] == [ANY] * 5
+    assert (queue.parent / "asked").read_text() == "x\n"
+
+
+def test_what_was_left_out_waits_for_the_next_poll_and_then_for_room(queue: Path) -> None:
+    queue.write_text("desk|normal|main\n" * 20)
+    room = make_room({SHAPE}, poll_s=0.0)
+    room.leave(SHAPE, 100)
+    assert room.count() == 0
+    queue.write_text("desk|normal|main\n" * 12)
+    assert room.count() == 8
+
+
+def test_trials_left_out_are_asked_for_once_a_poll(queue: Path) -> None:
+    room = make_room({SHAPE}, poll_s=60.0)
+    room.leave(SHAPE, 100)
+    assert [room.count() for _ in range(5)] == [0] * 5
+    assert (queue.parent / "asked").read_text() == "x\n"
+
+
+def test_those_whose_limit_is_full_do_not_stand_in_the_way_of_others(queue: Path) -> None:
+    queue.write_text("desk|tight|main\n" * 5)
+    room = make_room({SHAPE, TIGHT}, poll_s=0.0)
+    room.leave(TIGHT, 40)
+    room.leave(SHAPE, 10)
+    assert room.count() == 50  # 40 that are passed over, and 10 that fit
+
+
+def test_a_refusal_halves_what_is_tried_and_success_doubles_it(queue: Path) -> None:
+    room = make_room({SHAPE}, limits=Limits())
+    assert room.refuse(SHAPE, 100)
+    assert room.measure(SHAPE) == 50
+    room.take(SHAPE, 50)
+    assert room.measure(SHAPE) == 100
+
+
+def test_a_single_job_refused_is_tried_later_and_not_for_ever(queue: Path) -> None:
+    room = make_room({SHAPE}, limits=Limits(), poll_s=60.0)
+    assert [room.refuse(SHAPE, 1) for _ in range(MAX_REFUSALS + 1)] == [True] * MAX_REFUSALS + [False]
+    assert room.measure(SHAPE) == 0
+
+
+def test_a_queue_that_cannot_be_read_leaves_the_word_to_sbatch(queue: Path) -> None:
+    (queue.parent / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    assert make_room({SHAPE}).measure(SHAPE) == 20
+
+
+def make_room(shapes: set[Shape], *, limits: Limits = LIMITS, poll_s: float = 30.0) -> Room:
+    room = Room(limits, poll_s=poll_s)
+    room.begin(shapes)
+    return room

@@ -1,0 +1,40 @@
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from windtunnel.ledger.claim import CLAIM, drop_claim, take_claim
+
+
+def test_of_many_drivers_one_submits_and_the_next_only_after_it(tmp_path: Path) -> None:
+    taken: list[bool] = []
+    barrier = threading.Barrier(8)
+
+    def contend() -> None:
+        barrier.wait()
+        taken.append(take_claim(tmp_path / "trial"))
+
+    contenders = [threading.Thread(target=contend) for _ in range(8)]
+    for contender in contenders:
+        contender.start()
+    for contender in contenders:
+        contender.join()
+    assert taken.count(True) == 1
+    drop_claim(tmp_path / "trial")
+    assert take_claim(tmp_path / "trial")
+
+
+def test_a_dead_drivers_claim_is_removed_before_anyone_takes_it(tmp_path: Path) -> None:
+    script = "import sys, pathlib, windtunnel.ledger.claim as c; c.take_claim(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert (take_claim(tmp_path), take_claim(tmp_path)) == (False, True)
+
+
+def test_another_hosts_claim_counts_until_it_is_old(tmp_path: Path) -> None:
+    path = tmp_path / CLAIM
+    path.write_text("elsewhere 1 boot:1\n")
+    assert not take_claim(tmp_path, stale_after_s=60)
+    assert path.exists()
+    os.utime(path, (1, 1))
+    assert (take_claim(tmp_path, stale_after_s=60), take_claim(tmp_path, stale_after_s=60)) == (False, True)
