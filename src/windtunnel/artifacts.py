@@ -19,12 +19,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from windtunnel import __version__
 from windtunnel.errors import ArtifactError, InputFileError
+from windtunnel.yamltext import render_yaml
 
 _BLOCK_BYTES = 1 << 20
 _AGAIN = "rm {}, and the command that you typed makes it again"
 # libyaml's, ten times as fast, wherever PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Record(Protocol):
@@ -44,10 +44,7 @@ def write_artifact(path: Path, record: Record, *, settings_hash: str = "") -> Pa
         "provenance": read_provenance(),
         "content": to_plain(record),
     }
-    if path.suffix == ".yaml":
-        text = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=120)
-    else:
-        text = json.dumps(document, indent=1) + "\n"
+    text = render_yaml(document) if path.suffix == ".yaml" else json.dumps(document, indent=1) + "\n"
     return write_atomic(path, text.encode())
 
 

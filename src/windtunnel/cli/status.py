@@ -11,7 +11,8 @@ from pathlib import Path
 from windtunnel.cli.folders import RESULTS, find_study_folder, list_study_folders
 from windtunnel.errors import SettingsError
 from windtunnel.launch.board import render_board, render_driver, render_headline, to_json
-from windtunnel.launch.overview import StudyView, TrialView, read_study
+from windtunnel.launch.overview import StudyView, read_study
+from windtunnel.launch.views import TrialView
 
 _REFRESH_S = 2.0
 _LAZY = 10.0

@@ -9,11 +9,12 @@ from windtunnel.cli.folders import find_study_folder
 from windtunnel.errors import BusyError, SettingsError
 from windtunnel.launch.board import render_holder
 from windtunnel.launch.detach import read_driver_job
-from windtunnel.launch.overview import SWEEP, TrialView, read_driver, read_study
+from windtunnel.launch.overview import SWEEP, read_driver, read_study
 from windtunnel.launch.place import read_place
 from windtunnel.launch.roster import PLAN, Roster, read_roster
 from windtunnel.launch.seek import find_rows
 from windtunnel.launch.sights import read_job_sight
+from windtunnel.launch.views import TrialView
 from windtunnel.launch.withdraw import cancel_trials, withdraw_trials
 from windtunnel.ledger.reconcile import Phase
 from windtunnel.records.plan import Plan, PlannedTrial

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from windtunnel.cost import format_node_hours, price
-from windtunnel.launch.overview import StudyView, TrialView
+from windtunnel.launch.overview import StudyView
+from windtunnel.launch.views import TrialView
 from windtunnel.ledger.lease import Holder
 from windtunnel.units import format_seconds
 

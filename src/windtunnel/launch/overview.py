@@ -3,25 +3,22 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
 from windtunnel.cost import Cost, price
-from windtunnel.hostlist import collapse_hostlist
 from windtunnel.launch.detach import read_driver_job
-from windtunnel.launch.glance import Glance, glance
+from windtunnel.launch.glance import glance
 from windtunnel.launch.place import LOG, SweepPlace, read_place
 from windtunnel.launch.roster import PLAN, Row, read_content, read_roster
 from windtunnel.launch.sights import CACHE, Sights, read_sights
+from windtunnel.launch.views import TrialView, view_entry, view_facts, view_glance
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.ledger.lease import Holder, read_live_holder
-from windtunnel.ledger.reconcile import Phase, Standing, count_node_seconds, find_job_id, reconcile
-from windtunnel.ledger.tail import read_last_line
-from windtunnel.records.trial import FINAL, Sweep, Verdict
+from windtunnel.ledger.reconcile import Phase, Standing, find_job_id, reconcile
+from windtunnel.records.trial import Sweep
 
 SWEEP = "sweep.json"
 LEASES = (".driver", ".lease")
@@ -29,35 +26,6 @@ LEASES = (".driver", ".lease")
 LOST_AFTER_S = 120.0
 POLL_S = 30.0
 """The settings' own defaults, for a study that has not been swept yet; a test holds them equal."""
-
-
-@dataclass(frozen=True)
-class TrialView:
-    """One trial as people watch it; None for what is not known, or does not exist yet."""
-
-    trial_id: str
-    name: str
-    state: str
-    """A verdict, or NEW, QUEUED, RUNNING, UNSURE."""
-    final: bool
-    """Whether no later attempt changes it."""
-    reason: str
-    """Why it waits, or the evidence of its verdict."""
-    nodes: int
-    hosts: str
-    """In Slurm's notation; empty before the first start."""
-    job_id: str
-    step: int | None
-    steps: int
-    """0 where its program says so itself."""
-    loss: float | None
-    """Of the newest training steps."""
-    validation_loss: float | None
-    samples_per_s: float | None
-    eta_s: float | None
-    """Seconds of training that are left at the present speed."""
-    attempts: int
-    node_seconds: float
 
 
 @dataclass(frozen=True)
@@ -104,7 +72,7 @@ def read_study(folder: Path, *, known: Mapping[str, TrialView] | None = None) ->
     shared = {"folder": str(folder), "driver": driver, "command": place.command}
     shared["log"] = str(log) if log.is_file() else ""
     if is_published(folder):
-        trials = tuple(_view_entry(entry) for entry in read_content(folder / SWEEP, Sweep.SCHEMA)["entries"])
+        trials = tuple(view_entry(entry) for entry in read_content(folder / SWEEP, Sweep.SCHEMA)["entries"])
         return _make(place, trials, Sights(), study=place.study, pruned=None, published=True, waiting="", **shared)
     roster = read_roster(folder)
     job = read_driver_job(folder) if driver is None else None
@@ -175,92 +143,12 @@ def _view_rows(
             continue
         seen = glance(trials_dir, row)
         if seen is not None:
-            views[row.id] = _view_glance(row, seen, strict=strict)
+            views[row.id] = view_glance(row, seen, strict=strict)
         else:
             open_.append((row, read_facts(TrialFolder(Path(trials_dir, row.id)), steps=row.steps)))
     job_ids = {also, *(find_job_id(facts) for _, facts in open_)}
     sights = read_study_sights(job_ids, folder, place)
     for row, facts in open_:
         standing = stand_trial(facts, sights, place)
-        views[row.id] = _view_facts(row, facts, standing, Path(trials_dir, row.id), strict=strict)
+        views[row.id] = view_facts(row, facts, standing, Path(trials_dir, row.id), strict=strict)
     return tuple(views[row.id] for row in rows), sights
-
-
-def _view_entry(entry: Mapping[str, Any]) -> TrialView:
-    outcome = entry["outcome"]
-    hosts = tuple(outcome["rank_hosts"]) if outcome else ()
-    steps = outcome["steps"] if outcome else 0
-    row = Row(entry["trial_id"], entry["name"], steps, len(set(hosts)), 0)
-    seen = Glance(
-        Verdict(entry["verdict"]),
-        entry["evidence"],
-        entry["attempts"],
-        entry["node_seconds"],
-        hosts=hosts,
-        outcome=outcome,
-    )
-    return _view_glance(row, seen, strict=False)
-
-
-def _view_glance(row: Row, seen: Glance, *, strict: bool) -> TrialView:
-    outcome = seen.outcome or {}
-    return TrialView(
-        trial_id=row.id,
-        name=row.name,
-        state=str(seen.verdict or Phase.NEW),
-        final=_is_final(seen.verdict, strict=strict),
-        reason=seen.evidence,
-        nodes=len(set(seen.hosts)) or row.nodes,
-        hosts=_collapse(seen.hosts),
-        job_id=seen.job_id,
-        step=outcome.get("steps"),
-        steps=row.steps,
-        loss=outcome.get("final_train_loss"),
-        validation_loss=_find_validation_loss(outcome),
-        samples_per_s=outcome.get("samples_per_s"),
-        eta_s=None,
-        attempts=seen.attempts,
-        node_seconds=seen.node_seconds,
-    )
-
-
-def _view_facts(row: Row, facts: TrialFacts, standing: Standing, path: Path, *, strict: bool) -> TrialView:
-    started = next((event for event in reversed(facts.events) if event.kind == "started"), None)
-    seen = Glance(
-        standing.verdict,
-        standing.evidence,
-        attempts=len(facts.attempts),
-        node_seconds=count_node_seconds(facts),
-        hosts=tuple((started.details.get("hosts") or ()) if started is not None else ()),
-        job_id=find_job_id(facts),
-    )
-    view = replace(_view_glance(row, seen, strict=strict), state=str(standing.verdict or standing.phase))
-    last = _parse_metrics(read_last_line(path / "metrics.jsonl"))
-    step, step_s = last.get("step"), last.get("step_s")
-    running = standing.phase == Phase.RUNNING
-    known = running and isinstance(step, int) and isinstance(step_s, int | float) and row.steps
-    eta_s = max(0, row.steps - step) * step_s if known and step is not None and step_s is not None else None
-    speed = last.get("samples_per_s") if running else None
-    return replace(view, step=step, loss=last.get("loss"), samples_per_s=speed, eta_s=eta_s)
-
-
-def _is_final(verdict: Verdict | None, *, strict: bool) -> bool:
-    return verdict in FINAL and not (strict and verdict == Verdict.FAILED)
-
-
-def _collapse(hosts: tuple[str, ...]) -> str:
-    names = tuple(dict.fromkeys(hosts))
-    return names[0] if len(names) == 1 else collapse_hostlist(names) if names else ""
-
-
-def _find_validation_loss(outcome: Mapping[str, Any]) -> float | None:
-    evaluations = outcome.get("evaluations", ())
-    return next((item["loss"] for item in evaluations if item["split"] == "validation"), None)
-
-
-def _parse_metrics(line: str) -> dict[str, Any]:
-    try:
-        record = from_json(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}

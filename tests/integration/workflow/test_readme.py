@@ -19,6 +19,7 @@ ADDED = {
     "make test": "--dry-run",  # this very run
     ". .venv/bin/activate": None,  # PATH stands for it
     "windtunnel plan quickstart --dry-run": "",
+    "windtunnel status": "",
     MULTIRUN: "+debug=fast paths.results={tmp}",
     "windtunnel init ../my_project": "",
     "cd ../my_project": None,
