@@ -20,7 +20,7 @@ rule sweep:
     threads: measured_threads
     params:
         sources=studies.sources_of,
-        store=studies.store,
+        store=lambda wildcards: studies.store,
     shell:
         "windtunnel sweep --settings {input.settings} --plan {input.plan}"
         " --features {input.features} --topology {input.topology}"
