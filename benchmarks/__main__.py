@@ -7,7 +7,7 @@ import sys
 from benchmarks.harness import is_quick, run_benchmark
 from windtunnel.errors import WindtunnelError
 
-PROGRAMS = ("ingest", "placement")
+PROGRAMS = ("ingest", "placement", "sweep")
 
 
 def main(argv: list[str]) -> int:

@@ -17,7 +17,8 @@ from windtunnel.units import format_seconds
 
 _REREAD_S = 2.0
 _REREAD_QUEUED_S = 30.0
-_REREAD_EACH_S = 0.1
+_REREAD_EACH_S = 0.3
+_REREAD_AT_LEAST_S = 300.0
 _NEWS_EACH_S = 0.2
 _SPARE_S = 900.0
 _STEP = re.compile(r"step-(\d{8,})")
@@ -63,7 +64,7 @@ class Course:
         A thousand trials are then a thousand `stat`s a look for the file system, not ten thousand reads.
         """
         seen = (_signature(f"{self.folder.path}/{LEDGER}"), sight)
-        interval_s = _REREAD_QUEUED_S if sight.phase == Phase.QUEUED else max(_REREAD_S, watched * _REREAD_EACH_S)
+        interval_s = _REREAD_QUEUED_S if sight.phase == Phase.QUEUED else _scale_reread(watched)
         if seen == self._seen and time.monotonic() - self._read_at < interval_s:
             return True
         self._seen, self._read_at = seen, time.monotonic()
@@ -92,6 +93,10 @@ class Course:
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""
         return read_facts(self.folder, steps=count_steps(self.trial))
+
+
+def _scale_reread(watched: int) -> float:
+    return min(max(_REREAD_S, watched * _REREAD_EACH_S), _REREAD_AT_LEAST_S)
 
 
 def _signature(path: str) -> tuple[int, int]:

@@ -28,7 +28,7 @@ _URGENT_FOR_S = 30.0
 _WAITS_EVERY_S = 600.0
 _FIRST_WAITS_S = 60.0
 # A look at a quiet trial takes 10 to 20 microseconds: looks at all of them stay below a hundredth of a core.
-_PAUSE_EACH_S = 0.0025
+_PAUSE_EACH_S = 0.004
 
 
 class Driver:

@@ -78,7 +78,8 @@ def reconcile(
         return standing
     at = datetime.fromtimestamp(wish.at, UTC).isoformat(sep=" ", timespec="seconds")
     told = f"cancelled by {wish.details.get('user', 'someone')} on host {wish.host} at {at}"
-    return _ended(Verdict.CANCELLED, "; ".join(filter(None, (told, standing.evidence))))
+    known = told in standing.evidence  # a driver wrote it down already
+    return _ended(Verdict.CANCELLED, "; ".join(filter(None, ("" if known else told, standing.evidence))))
 
 
 def find_job_id(facts: TrialFacts) -> str:

@@ -154,6 +154,8 @@ def test_a_wish_to_cancel_explains_a_stop_and_nothing_else(verdict: Verdict) -> 
         Verdict.CANCELLED,
         "cancelled by rosa on host login",
     )
+    written = event("verdict", 1, 106.0, verdict="CANCELLED", evidence=standing.evidence)
+    assert stand(replace(wished, events=(*wished.events, written)), GONE).evidence == standing.evidence
     assert stand(replace(wished, ends={1: end(Verdict.FAILED)})).verdict == Verdict.FAILED
     assert stand(replace(wished, outcome=make_outcome("abc"))).verdict == Verdict.COMPLETED
 
