@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # The lock is closed (pip has nothing to resolve), and what is never imported need not be compiled: a third of the time.
 PIP_LOCKED := $(PIP) --no-deps --no-compile
 export PATH := $(BIN):$(PATH)
+# Compiled modules are kept: a study is a hundred starts of Python, and some machines forbid it by this variable.
+export PYTHONDONTWRITEBYTECODE :=
 ifneq ($(words $(CURDIR)),1)
 $(error make cannot work in a path with a space, "$(CURDIR)": clone elsewhere)
 endif
@@ -75,10 +77,11 @@ check: check-deps
 system-deps:
 	@tools/system-deps
 
-# Two workers, since there is more waiting than computing; tests that start a testbed share one (tests/conftest.py).
+# Two workers, since there is more waiting than computing; a file's tests share what they set up. The workflow's files
+# are last, and share the time of the two studies on the testbed.
 test: system-deps test-deps
 	pytest -q -n 2 tests/unit
-	pytest -q -n 2 --dist loadgroup --durations=25 tests/integration
+	pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=25 tests/integration
 
 bench: build $(VENV)/.test
 	@python -m benchmarks $(NAME)

@@ -31,22 +31,12 @@ def _find_mpiexec() -> str | None:
     return shutil.which("mpiexec", path=f"{beside}:{os.environ.get('PATH', '')}")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
     reasons = {name: check() for name, check in NEEDS.items()}
     for item in items:
         for name, reason in reasons.items():
             if reason and item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def _group(item: pytest.Item) -> str:
-    """What runs on one worker, one after the other: a file's tests, and all that start a testbed."""
-    if "integration/slurm" in item.path.as_posix() or item.get_closest_marker("slurm"):
-        return "testbed"
-    return item.path.stem
 
 
 @pytest.fixture(scope="session")
