@@ -1,10 +1,11 @@
 """A place to run trials that tests move along: what it shows of jobs, and what these leave in trials' folders."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from windtunnel.artifacts import write_artifact
+from windtunnel.errors import CommandError
 from windtunnel.launch.backend import Submitted
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course, begin_course
@@ -34,6 +35,14 @@ class FakeBackend:
     submitted: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """Trial ids in order, with the nodes left out."""
     cancelled: list[str] = field(default_factory=list)
+    meanwhile: Callable[[Path], object] = lambda path: None
+    """What somebody else does to a trial's folder between a submission and its answer."""
+    full: bool = False
+    """Whether submissions are put off."""
+    lost: bool = False
+    """Whether submissions get no answer, and come to nothing."""
+    deaf: str = ""
+    """Why neither `recover` nor `cancel` gets an answer; empty while they do."""
 
     def room(self, active: int) -> int:
         return 1000
@@ -42,17 +51,26 @@ class FakeBackend:
         taken = Submitted({})
         for trial in trials:
             folder = trial_folder(self.store, trial.id)
-            append_event(folder.path, "submitting", attempt=0, submission=f"x-{len(self.submitted)}", index=0)
+            name = f"x-{len(self.submitted)}"
+            append_event(folder.path, "submitting", attempt=0, submission=name, index=0)
+            self.meanwhile(folder.path)
+            if self.full:
+                append_event(folder.path, "postponed", attempt=0)
+                continue
+            if self.lost:
+                taken.unanswered[trial.id] = "the answer was lost"
+                continue
             if trial.id in self.refused:
                 taken.refusals[trial.id] = self.refused[trial.id]
                 continue
             self.submitted.append((trial.id, exclude))
             job_id = taken.job_ids[trial.id] = str(len(self.submitted))
             self.sights[job_id] = QUEUED
-            append_event(folder.path, "submitted", attempt=0, job_id=job_id)
+            append_event(folder.path, "submitted", attempt=0, job_id=job_id, submission=name)
         return taken
 
     def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+        self._answer()
         return ""
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:
@@ -65,10 +83,15 @@ class FakeBackend:
         pass
 
     def cancel(self, job_ids: Collection[str]) -> None:
+        self._answer()
         self.cancelled += job_ids
 
     def close(self) -> None:
         pass
+
+    def _answer(self) -> None:
+        if self.deaf:
+            raise CommandError(self.deaf)
 
 
 def make_slurm_context(store: Path, *, sweep: SweepSettings | None = None, study: str = "made_up") -> SweepContext:

@@ -37,4 +37,6 @@ def name_storage_faults(where: str) -> Iterator[None]:
         fault = find_storage_fault(error)
         if fault is None:
             raise
-        raise StorageError(f"{describe_fault(fault, where)}: make room, then give the same command again") from error
+        raise StorageError(
+            f"{describe_fault(fault, where)}: make room; what runs goes on, and the same command takes it up again"
+        ) from error

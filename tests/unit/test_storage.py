@@ -28,12 +28,20 @@ def test_a_missing_file_is_no_fault_of_the_file_system():
 
 def test_a_fault_is_told_with_its_file_and_the_way_out():
     with (
-        pytest.raises(StorageError, match=r"^store: No space left on device: make room, then give the same command"),
+        pytest.raises(StorageError, match=r"^store: No space left on device: make room; what runs goes on"),
         name_storage_faults("store"),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def test_a_fault_names_its_own_file_where_it_knows_it():
+    with (
+        pytest.raises(StorageError, match=r"^/store/x: Disk quota exceeded: make room"),
+        name_storage_faults("store"),
+    ):
+        raise OSError(errno.EDQUOT, "no", "/store/x")
+
+
 def test_another_error_passes_unchanged():
-    with pytest.raises(FileNotFoundError), name_storage_faults("store"):
-        raise FileNotFoundError(errno.ENOENT, "no such file")
+    with pytest.raises(PermissionError), name_storage_faults("store"):
+        raise PermissionError(errno.EACCES, "no", "/store/x")

@@ -1,6 +1,7 @@
 """Runs a planned attempt and gathers what it left behind; a program that is not ours gets its outcome written."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from windtunnel.attempt.remains import read_launcher_log, read_log_tails, read_r
 from windtunnel.attempt.verdict import Ending
 from windtunnel.ledger.facts import read_outcome
 from windtunnel.records.trial import TrialConfig
-
-_NEAR_LIMIT_S = 90.0
+from windtunnel.slurm.deadline import find_job_end, is_near_end, read_process_began_at
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
         follower.poll()
 
     oom_before = read_oom_kills()
-    started = time.monotonic()
+    started, started_at = time.monotonic(), time.time()
     command = config.trial.runs_command
     exits, reason = run_ranks(execution.plan, stop=stop, beat=look if command else beat)
-    wall_s, limit_s = time.monotonic() - started, config.trial.shape.time_min * 60.0
+    wall_s = time.monotonic() - started
     well = bool(exits) and not any(exit_.code for exit_ in exits)
     shortfall = settle_program(execution, follower, well=well, wall_s=wall_s) if command else ""
     outcome, problem = read_outcome(files.folder, steps=config.trial.steps)
@@ -58,10 +58,25 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
         log_tails=read_log_tails(files.path, config.trial.shape.ranks),
         done_problem=None if outcome is not None else shortfall or problem or "DONE.json is missing",
         slurm=execution.slurm,
-        near_limit=wall_s > limit_s - min(_NEAR_LIMIT_S, limit_s / 4),
+        near_limit=stop.at is not None and is_near_limit(execution, started_at=started_at, signalled_at=stop.at),
         launcher=execution.plan.launcher,
         notes=describe_passed_over(follower.tally),
     )
+
+
+def is_near_limit(execution: Execution, *, started_at: float, signalled_at: float) -> bool:
+    """Whether a signal may have come because time was up; times are seconds since 1970 UTC.
+
+    Slurm's signal goes by the job's clock, which runs before the attempt does. Without Slurm no signal means that.
+    """
+    if not execution.slurm:
+        return False
+    time_min = execution.config.trial.shape.time_min
+    if execution.plan.time_limit_s is not None:  # in a job of several trials: this one's time, not the job's
+        return is_near_end(signalled_at, ends_at=started_at + execution.plan.time_limit_s, time_min=time_min)
+    began_at = min(started_at, read_process_began_at(os.getpid()))
+    ends_at = find_job_end(os.environ, began_at=began_at, time_min=time_min)
+    return is_near_end(signalled_at, ends_at=ends_at, time_min=time_min)
 
 
 def prepare(execution: Execution) -> None:

@@ -13,9 +13,10 @@ from windtunnel.artifacts import read_artifact
 from windtunnel.attempt.grant import read_job_id
 from windtunnel.attempt.ranks import catch_stop
 from windtunnel.attempt.run import run_attempt
+from windtunnel.attempt.settle import append_or_say
 from windtunnel.errors import ArtifactError, InputFileError, WindtunnelError
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
-from windtunnel.ledger.log import Event, append_event, read_events
+from windtunnel.ledger.log import Event, read_events
 from windtunnel.ledger.reconcile import find_wish
 from windtunnel.records.trial import AttemptEnd, Verdict
 
@@ -34,15 +35,16 @@ def run_pack(trial_dirs: Sequence[Path], *, rank_command: Sequence[str] = ()) ->
     folders = [TrialFolder(path.resolve()) for path in trial_dirs]
     waiting = [folder for folder in folders if is_due(folder, job_id)]
     for folder in waiting:
-        append_event(folder.path, "waiting", attempt=0, job_id=job_id)
+        append_or_say(folder, "waiting", attempt=0, job_id=job_id)
     completed = len(folders) - len(waiting)
     with catch_stop() as stop:
         for folder in waiting:
             if stop.signum is not None:
                 break
-            if find_wish(read_events(folder.path)) is not None:
-                continue
             try:
+                if not is_due(folder, job_id):  # any more, after the others' turns
+                    completed += folder.done.exists()
+                    continue
                 completed += _tell(run_attempt(folder.path, rank_command=rank_command, turn=stop), folder)
             except (WindtunnelError, OSError) as error:
                 print(f"trial {folder.path.name}: {error}", file=sys.stderr, flush=True)

@@ -36,10 +36,13 @@ class StopRequest:
     """The first signal that asked this process to stop, if any."""
 
     signum: int | None = None
+    at: float | None = None
+    """When it came, in seconds since 1970 UTC."""
 
     def receive(self, signum: int, _frame: object) -> None:
         """A signal handler; only the first signal counts."""
-        self.signum = self.signum or signum
+        if self.signum is None:
+            self.signum, self.at = signum, time.time()
 
 
 @dataclass

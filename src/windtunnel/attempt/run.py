@@ -82,6 +82,8 @@ def _run_next(
         ending = execute(Execution(plan, config, files, slurm=grant.slurm), stop=stop, beat=lease.beat)
         verdict, evidence = judge_ending(ending)
         code = count_exit_code(ending)
+    except BusyError:
+        raise  # another supervisor has the trial now, and its ledger: not a word into it
     except (UserError, ArtifactError) as error:
         verdict, evidence, code = Verdict.CANCELLED, f"refused: {error}", UserError.exit_code
     except OSError as error:

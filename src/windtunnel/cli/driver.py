@@ -4,7 +4,6 @@ import atexit
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from snakemake.exceptions import WorkflowError
 
 from windtunnel.cli.studies import Studies, check_studies, read_studies
 from windtunnel.errors import BusyError, WindtunnelError
-from windtunnel.ledger.lease import BEAT_EVERY_S, Lease, take_lease
+from windtunnel.ledger.lease import start_beating, take_lease
 from windtunnel.modes import open_store
 
 DRIVER_FOLDER = ".driver"
@@ -56,17 +55,11 @@ def hold_studies(studies: Studies) -> None:
     for name in studies.by_name:
         leases.append(take_lease(Path(studies.results) / name / DRIVER_FOLDER, f"study {name}"))
         atexit.register(leases[-1].release)
-    threading.Thread(target=_beat, args=(leases,), daemon=True).start()
+    start_beating(leases, tell=_end_process)
 
 
-def _beat(leases: list[Lease]) -> None:
-    pause = threading.Event()
-    try:
-        while not pause.wait(BEAT_EVERY_S):
-            for lease in leases:
-                lease.beat()
-    except BusyError as error:
-        print(f"windtunnel: {error}", file=sys.stderr, flush=True)
-        # Two drivers of one study undo each other's files. No exception of this thread reaches Snakemake's own, but
-        # SIGTERM does: it starts no further job and ends.
-        os.kill(os.getpid(), signal.SIGTERM)
+def _end_process(error: BusyError) -> None:
+    print(f"windtunnel: {error}", file=sys.stderr, flush=True)
+    # Two drivers of one study undo each other's files. No exception of the beating thread reaches Snakemake's own,
+    # but SIGTERM does: it starts no further job and ends.
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,10 +1,11 @@
 """From what people type to a study's folder, and to a trial in it. Composes nothing where there is a plan."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from windtunnel.errors import StudyError
-from windtunnel.launch.roster import PLAN, Row, read_roster
+from windtunnel.errors import ArtifactError, InputFileError, StudyError
+from windtunnel.launch.roster import PLAN, Roster, Row, read_roster
 from windtunnel.launch.seek import find_row
 
 RESULTS = Path("results")
@@ -31,22 +32,35 @@ def find_study_folder(study: str, results: Path | None) -> Path:
     raise StudyError(f"no plan of study {study!r} in {composed or results or RESULTS} (known: {known}); {hint}")
 
 
-def find_trial(word: str, *, study: str | None, results: Path | None) -> tuple[Path, Row]:
-    """The folder and the row of the trial that `word` means, in one study or in all."""
-    folders = list_folders(study, results)
+def find_trial(word: str, rosters: Mapping[Path, Roster], *, where: str) -> tuple[Path, Row]:
+    """The folder and the row of the trial that `word` means; `where` names what was searched."""
     # Studies share trials; the first study's name for one is as good as another's.
-    owners = {row.id: (folder, row) for folder in reversed(folders) for row in read_roster(folder).rows}
-    where = f"study {study}" if study else f"any study of {results or RESULTS}"
-    return owners[find_row(_rows(list(owners.values())), word, where=where).id]
+    owners = {row.id: (folder, row) for folder, roster in reversed([*rosters.items()]) for row in roster.rows}
+    return owners[find_row([row for _, row in owners.values()], word, where=where).id]
 
 
-def list_folders(study: str | None, results: Path | None) -> list[Path]:
-    """One study's folder, or all."""
-    return [find_study_folder(study, results)] if study else list_study_folders(results)
+def read_rosters(study: str | None, results: Path | None) -> dict[Path, Roster]:
+    """The roster of one study, or of all, by folder. Of all, one that cannot be read is left out: stderr says why."""
+    if study:
+        folder = find_study_folder(study, results)
+        return {folder: read_roster(folder)}
+    rosters = {}
+    for folder in list_study_folders(results):
+        try:
+            rosters[folder] = read_roster(folder)
+        except (ArtifactError, InputFileError) as error:
+            print(f"left out: {render_unreadable(folder, error)}", file=sys.stderr, flush=True)
+    return rosters
 
 
-def _rows(owners: Sequence[tuple[Path, Row]]) -> list[Row]:
-    return [row for _, row in owners]
+def name_searched(study: str | None, results: Path | None) -> str:
+    """What `read_rosters` read, for a message."""
+    return f"study {study}" if study else f"any study of {results or RESULTS}"
+
+
+def render_unreadable(folder: Path, error: Exception) -> str:
+    """A study that cannot be read, in one line."""
+    return f"{folder.name}: {' '.join(str(error).split())}"
 
 
 def _compose_folder(study: str) -> Path | None:

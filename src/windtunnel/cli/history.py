@@ -5,14 +5,14 @@ import sys
 import time
 from pathlib import Path
 
-from windtunnel.cli.folders import find_trial, list_folders
+from windtunnel.cli.folders import find_trial, name_searched, read_rosters
 from windtunnel.errors import StudyError
 from windtunnel.launch.explain import Case, explain_pruned, explain_trial
 from windtunnel.launch.nodebook import read_partition_hosts
 from windtunnel.launch.overview import read_driver, read_study_sights, stand_trial
 from windtunnel.launch.place import SweepPlace, read_place
 from windtunnel.launch.readlog import find_log, follow_log, read_log
-from windtunnel.launch.roster import Row, read_roster
+from windtunnel.launch.roster import Row
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.nodes import Exclusion, decide_exclusion, read_failures
@@ -31,7 +31,7 @@ def run_logs(
     follow: bool,
 ) -> None:
     """Print a rank's log; with `follow` what is added too, until the attempt ends."""
-    folder, row = find_trial(word, study=study, results=results)
+    folder, row = find_trial(word, read_rosters(study, results), where=name_searched(study, results))
     trial = trial_folder(Path(read_place(folder).store), row.id)
     path = find_log(trial, attempt=attempt, rank=rank)
     try:
@@ -44,11 +44,11 @@ def run_logs(
 
 def run_explain(word: str, *, study: str | None, results: Path | None) -> None:
     """Print a trial's history and state; of a combination that was pruned, why."""
+    rosters = read_rosters(study, results)
     try:
-        folder, row = find_trial(word, study=study, results=results)
+        folder, row = find_trial(word, rosters, where=name_searched(study, results))
     except StudyError:
-        rosters = [read_roster(folder) for folder in list_folders(study, results)]
-        lines = [line for roster in rosters for line in explain_pruned(roster.pruned, word)]
+        lines = [line for roster in rosters.values() for line in explain_pruned(roster.pruned, word)]
         if not lines:
             raise
         print("\n".join(lines), flush=True)

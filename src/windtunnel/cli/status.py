@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from windtunnel.cli.folders import RESULTS, find_study_folder, list_study_folders
-from windtunnel.errors import SettingsError
+from windtunnel.cli.folders import RESULTS, find_study_folder, list_study_folders, render_unreadable
+from windtunnel.errors import ArtifactError, InputFileError, SettingsError
 from windtunnel.launch.board import render_board, render_driver, render_headline, to_json
 from windtunnel.launch.overview import StudyView, read_study
 from windtunnel.launch.views import TrialView
@@ -58,13 +58,20 @@ def _read(folder: Path, known: Mapping[str, TrialView] | None = None) -> StudyVi
 
 
 def _print_all(results: Path | None, *, as_json: bool) -> None:
-    views = [_read(folder) for folder in list_study_folders(results)]
+    folders = list_study_folders(results)
+    views: list[StudyView] = []
+    for folder in folders:
+        try:
+            view = _read(folder)
+        except (ArtifactError, InputFileError) as error:
+            print(render_unreadable(folder, error), file=sys.stderr if as_json else sys.stdout, flush=True)
+            continue
+        views.append(view)
+        if not as_json:
+            print(f"{render_headline(view)}\n  {render_driver(view)}", flush=True)
     if as_json:
         print(json.dumps([to_json(view) for view in views]), flush=True)
-        return
-    for view in views:
-        print(f"{render_headline(view)}\n  {render_driver(view)}", flush=True)
-    if not views:
+    elif not folders:
         print(f"no study has a plan in {results or RESULTS}: windtunnel sweep STUDY makes one", flush=True)
 
 

@@ -15,6 +15,7 @@ from windtunnel.launch.board import render_holder
 from windtunnel.launch.detach import (
     JOB_ENV,
     DriverJob,
+    Start,
     await_driver,
     read_driver_job,
     render_driver_script,
@@ -117,13 +118,23 @@ def _detach(request: Request, project: Path) -> int:
     log = request.folder / LOG
     env = {COMMAND_ENV: render_command(request, "--detach")}
     child = start_detached(_child_words(request), log, env=env)
-    code = await_driver(child, lambda: _drives(request, child.pid), deadline_s=_START_S)
-    if code:
-        raise CommandError(f"the driver ended at once with {code}: {read_last_line(log)}\n  all that it said: {log}")
-    if code == 0:
-        print(f"study {request.study} had nothing left to run; what the workflow said: {log}")
+    start = await_driver(child, lambda: _drives(request, child.pid), deadline_s=_START_S)
+    return tell_start(request, child.pid, start)
+
+
+def tell_start(request: Request, pid: int, start: Start) -> int:
+    """Print how a detached driver began; the exit code. Raises CommandError, with its last words, if it failed."""
+    study, log = request.study, request.folder / LOG
+    if start.code:
+        last = read_last_line(log)
+        raise CommandError(f"the driver ended at once with {start.code}: {last}\n  all that it said: {log}")
+    if start.code == 0:
+        print(f"study {study} had nothing left to run; what the workflow said: {log}")
         return 0
-    print(f"study {request.study} is driven by pid {child.pid}, and this login may end.\n  its log: {log}")
+    if start.drives:
+        print(f"study {study} is driven by pid {pid}, and this login may end.\n  its log: {log}")
+    else:
+        print(f"pid {pid} has not begun to drive study {study} within {_START_S:.0f} s; its log is {log}")
     _print_hints(request)
     return 0
 

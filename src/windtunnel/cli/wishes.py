@@ -6,7 +6,7 @@ from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
 from windtunnel.cli.folders import find_study_folder
-from windtunnel.errors import BusyError, SettingsError
+from windtunnel.errors import BusyError, CommandError, SettingsError
 from windtunnel.launch.board import render_holder
 from windtunnel.launch.detach import read_driver_job
 from windtunnel.launch.overview import SWEEP, read_driver, read_study
@@ -43,7 +43,8 @@ def run_cancel(study: str, words: Sequence[str], *, results: Path | None) -> Non
 def run_retry(study: str, words: Sequence[str], *, failed: bool, results: Path | None) -> None:
     """Withdraw the verdicts of the named trials, or with `failed` of all that did not complete.
 
-    Raises BusyError while a driver lives: it would publish the verdicts that it knows.
+    Raises BusyError while a driver lives: it would publish the verdicts that it knows. Raises CommandError while
+    Slurm does not tell which jobs live: a trial that is in its queue would be submitted twice.
     """
     if not failed and not words:
         raise SettingsError(f"retry needs --failed, or trials by id or name: see `windtunnel status {study}`")
@@ -56,7 +57,10 @@ def run_retry(study: str, words: Sequence[str], *, failed: bool, results: Path |
             f"study {roster.study} is driven by {render_holder(holder)}, and knows these verdicts: wait for its end,"
             f" or stop it (windtunnel cancel {study}), and type this again"
         )
-    states = list_withdrawable(read_study(folder).trials)
+    view = read_study(folder)
+    if view.problem:
+        raise CommandError(f"{view.problem}\n  jobs may still be in its queue: type this again once it tells of them")
+    states = list_withdrawable(view.trials)
     chosen = [trial for trial in trials if trial.id in states]
     if not chosen:
         print(f"study {roster.study}: no verdict to withdraw", flush=True)

@@ -62,13 +62,13 @@ def render_workflow(request: Request, targets: Sequence[str], *, project: Path) 
     """The command that makes `targets`; after it, plain `snakemake` at the same place finds them made."""
     argv = [sys.executable, "-m", "snakemake", "--snakefile", str(find_snakefile(project))]
     argv += ["--profile", str(request.profile), "--config", f"study={request.study}"]
+    if request.overrides:
+        overrides = [*_listed(read_config_file(project / WORKFLOW).get("overrides")), *request.overrides]
+        argv.append(f"overrides={json.dumps(overrides)}")
     if not (project / WORKFLOW).is_file():
         # Ours stands in for the project's; named on the command line, it would hide the profile's own.
         place = _find_place(request.profile)
         argv += ["--configfile", str(project_root() / WORKFLOW), *([str(place)] if place is not None else [])]
-    overrides = [*_listed(read_config_file(project / WORKFLOW).get("overrides")), *request.overrides]
-    if request.overrides:
-        argv.append(f"overrides={json.dumps(overrides)}")
     return [*argv, "--quiet", "rules", "--", *targets]
 
 

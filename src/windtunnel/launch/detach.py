@@ -1,7 +1,6 @@
 """A driver that outlives the login that started it: a process of a session of its own, or a small job."""
 
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, ClusterError, InputFileError
 from windtunnel.launch.place import COMMAND_ENV
 from windtunnel.process import run_command
+from windtunnel.slurm.surroundings import STRANGE_PREFIXES, find_strange_variables
 from windtunnel.units import format_time_slurm
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _SBATCH_TIMEOUT_S = 60.0
 _POLL_S = 0.05
 _LEAD_S = 120
 """Seconds before its time limit at which a driver's job has itself started again."""
-STRANGE_VARIABLE = re.compile(r"(SLURM|SBATCH|SALLOC|SRUN|PMI|OMPI|HYDI)\w*_?")
-"""Of the job, or the MPI program, that a command was typed in; they would bend a new job's request."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,15 @@ class DriverJob:
     log: str
     command: str
     """What was asked for, as one types it."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a detached driver began; one that neither drives nor has a code is still at it."""
+
+    drives: bool
+    code: int | None = None
+    """Its exit code where it ended instead."""
 
 
 def start_detached(argv: Sequence[str], log: Path, *, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -62,15 +69,15 @@ def start_detached(argv: Sequence[str], log: Path, *, env: Mapping[str, str]) ->
         signal.signal(signal.SIGHUP, before)
 
 
-def await_driver(child: "subprocess.Popen[bytes]", drives: Callable[[], bool], *, deadline_s: float) -> int | None:
-    """Wait until the child drives its study; its exit code if it ended before, None otherwise."""
+def await_driver(child: "subprocess.Popen[bytes]", drives: Callable[[], bool], *, deadline_s: float) -> Start:
+    """Wait until the child drives its study, or has ended, at most `deadline_s`."""
     deadline = time.monotonic() + deadline_s
-    while time.monotonic() < deadline and not drives():
+    while not drives():
         code = child.poll()
-        if code is not None:
-            return code
+        if code is not None or time.monotonic() >= deadline:
+            return Start(drives=False, code=code)
         time.sleep(_POLL_S)
-    return None
+    return Start(drives=True)
 
 
 def render_driver_script(
@@ -110,7 +117,7 @@ def render_driver_script(
 _BODY = (
     "job=$SLURM_JOB_ID conf=${SLURM_CONF-}",
     "# What Slurm says of this job must not reach the jobs that its driver submits.",
-    "for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SRUN|PMI|OMPI|HYDI)'); do unset \"$name\"; done",
+    f"for name in $(compgen -e | grep -E '^({'|'.join(STRANGE_PREFIXES)})'); do unset \"$name\"; done",
     '[ -z "$conf" ] || export SLURM_CONF=$conf',
     'trap \'echo "time is nearly up: asking Slurm to start this driver again"; scontrol requeue "$job"\' USR1',
 )
@@ -124,8 +131,7 @@ _END = (
 
 def submit_driver(script: str, *, environ: Mapping[str, str]) -> str:
     """Submit the driver's script; its job id. Raises ClusterError with sbatch's words when it is refused."""
-    strange = [name for name in environ if STRANGE_VARIABLE.match(name) and name != "SLURM_CONF"]
-    argv = ["env", *(f"--unset={name}" for name in strange), "sbatch", "--parsable"]
+    argv = ["env", *(f"--unset={name}" for name in find_strange_variables(environ)), "sbatch", "--parsable"]
     finished = run_command(argv, stdin=script, timeout_s=_SBATCH_TIMEOUT_S, check=False)
     if finished.code:
         words = next(reversed(finished.stderr.strip().splitlines()), "it gave no reason")

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windtunnel.errors import CommandError
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course, build_entry, is_final, render_entry
@@ -19,9 +20,10 @@ from windtunnel.ledger.reconcile import (
     Standing,
     find_submission,
     find_verdict_event,
+    find_wish,
 )
 from windtunnel.ledger.retries import Ending, is_spent, read_retried
-from windtunnel.records.trial import FINAL, Verdict
+from windtunnel.records.trial import Verdict
 
 Say = Callable[[str], None]
 _URGENT_FOR_S = 30.0
@@ -52,10 +54,12 @@ class Driver:
 
     def attach(self, courses: Sequence[Course]) -> None:
         """Find where each trial stands: finished, running under an earlier driver, or still to be run."""
-        facts = {course.trial.id: course.read() for course in courses}
+        facts: dict[str, TrialFacts] = {}
+        silent = False
         for course in courses:
             course.progress.skip_past()
-            course.job_id = self._submitter.find_job(course, facts[course.trial.id])
+            facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
+            silent = silent or not answered
         sights = self._look(courses)
         for course in courses:
             self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
@@ -117,6 +121,7 @@ class Driver:
         told = find_verdict_event(facts)
         if told is None or told.details["verdict"] != standing.verdict:
             standing = self._judge.write_verdict(course, facts, standing, sight)
+            course.events += 1
         if facts.holder is not None:
             self._close(course, facts, standing)
             return
@@ -155,7 +160,10 @@ class Driver:
             self._nodes.note_requeue(course.trial.id, facts)
         budgets = self._context.sweep.retries
         if is_spent(Verdict.NODE_FAIL, [*read_retried(facts.events, facts.ends), Ending(Verdict.NODE_FAIL)], budgets):
-            self._backend.cancel([course.job_id])
+            try:
+                self._backend.cancel([course.job_id])
+            except CommandError:
+                return  # at the next look, if Slurm has not started it by then
             told = f"Slurm started job {course.job_id} again after each of its nodes failed: it was cancelled"
             self._end(course, facts, Standing(Phase.ENDED, Verdict.NODE_FAIL, told), sight)
 
@@ -196,27 +204,33 @@ class Driver:
         for course, words in outcome.left:
             self._close(course, course.read(), Standing(Phase.ENDED, Verdict.LOST, words))
         for course in outcome.moved:
-            self._catch_up(course)
+            if not self._catch_up(course):
+                break  # the others have still moved when Slurm answers
 
-    def _catch_up(self, course: Course) -> None:
-        """Somebody else submitted, cancelled or withdrew a trial that waits here."""
-        facts = course.read()
+    def _catch_up(self, course: Course) -> bool:
+        """Somebody else submitted, cancelled or withdrew a trial that waits here. False when Slurm did not answer."""
+        known = course.events
+        facts, answered = self._submitter.locate(course)
         course.events = len(facts.events)
-        course.job_id = self._submitter.find_job(course, facts)
         if self._is_in_flight(course, facts):
-            return
+            return answered
         sights = self._look([course]) if course.job_id else {}
+        facts = self._judge.free_lease(course, facts, sights)
         standing = self._judge.stand(course, facts, sights)
-        told = find_verdict_event(facts)
-        if standing.verdict in FINAL and told is not None:
-            self._close(course, facts, standing)
-        elif standing.verdict in FINAL or standing.verdict == Verdict.CANCELLED:
-            self._end(course, facts, standing)
-        elif standing.phase in (Phase.QUEUED, Phase.RUNNING):
+        if standing.phase == Phase.ENDED:
+            wished = find_wish(facts.events) in facts.events[known:]
+            if standing.verdict == Verdict.CANCELLED and wished:
+                self._end(course, facts, standing)
+            else:
+                self._attach_ended(course, facts, standing, sights.get(course.job_id, UNSEEN))
+        elif standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
             course.under_way = True
-            self._say(f"{course.label}: under way for another study ({course.job_id}): watching it")
+            self._say(
+                f"{course.label}: under way for another study ({course.job_id or 'started by hand'}): watching it"
+            )
         else:
             course.job_id = ""
+        return answered
 
     def _tell_waits(self, sights: dict[str, JobSight]) -> None:
         if time.monotonic() < self._waits_at:

@@ -25,6 +25,7 @@ from windtunnel.errors import ClusterError, CommandError, FullQueueError
 from windtunnel.launch.call import exec_command
 from windtunnel.process import run_command
 from windtunnel.records.plan import Shape
+from windtunnel.slurm.surroundings import KEPT, find_strange_variables
 
 Call = Callable[..., Any]
 # `exec`: the batch shell becomes the job's process, so that the signal for the batch script reaches it.
@@ -50,8 +51,6 @@ _POLICY = "violates accounting/qos policy"
 _REASON = re.compile(r"^sbatch: error: ((?:QOS|Assoc)\w+)$", re.MULTILINE)
 _START = re.compile(r"to start at (\S+) using .* on nodes (\S+)")
 _TEST_S = 60.0
-_STRANGE_PREFIXES = ("SALLOC_", "PMI", "OMPI_COMM_", "OMPI_UNIVERSE_", "HYDI_", "MPI_LOCAL")
-"""Of an allocation, or of an MPI program, that the driver itself was started in."""
 
 
 @dataclass(frozen=True)
@@ -183,11 +182,10 @@ def _local_gpus(shape: Shape) -> dict[str, Any]:
 def _clean_env() -> Iterator[None]:
     # The driver may itself run inside a job or under mpiexec, whose variables would bend the new job's request
     # and tell its ranks of a world that is not theirs; but SLURM_CONF says where the cluster is.
-    conf = os.environ.get("SLURM_CONF")
-    strange = [name for name in os.environ if name.startswith(_STRANGE_PREFIXES)]
-    with clean_env(strange):
+    conf = os.environ.get(KEPT)
+    with clean_env(find_strange_variables(os.environ)):
         if conf is not None:
-            os.environ["SLURM_CONF"] = conf
+            os.environ[KEPT] = conf
         yield
 
 

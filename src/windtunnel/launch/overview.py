@@ -3,11 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from windtunnel.cost import Cost, price
+from windtunnel.errors import ArtifactError
 from windtunnel.launch.detach import read_driver_job
 from windtunnel.launch.glance import glance
 from windtunnel.launch.place import LOG, SweepPlace, read_place
@@ -19,6 +20,7 @@ from windtunnel.ledger.layout import TrialFolder
 from windtunnel.ledger.lease import Holder, read_live_holder
 from windtunnel.ledger.reconcile import Phase, Standing, find_job_id, reconcile
 from windtunnel.records.trial import Sweep
+from windtunnel.slurm.queue import base_of
 
 SWEEP = "sweep.json"
 LEASES = (".driver", ".lease")
@@ -72,7 +74,7 @@ def read_study(folder: Path, *, known: Mapping[str, TrialView] | None = None) ->
     shared = {"folder": str(folder), "driver": driver, "command": place.command}
     shared["log"] = str(log) if log.is_file() else ""
     if is_published(folder):
-        trials = tuple(view_entry(entry) for entry in read_content(folder / SWEEP, Sweep.SCHEMA)["entries"])
+        trials = _read_published(folder / SWEEP)
         return _make(place, trials, Sights(), study=place.study, pruned=None, published=True, waiting="", **shared)
     roster = read_roster(folder)
     job = read_driver_job(folder) if driver is None else None
@@ -100,19 +102,32 @@ def read_driver(folder: Path) -> Holder | None:
 
 
 def stand_trial(facts: TrialFacts, sights: Sights, place: SweepPlace) -> Standing:
-    """Where a trial stands, judged as its driver does."""
-    return reconcile(
-        facts,
-        sights.of(find_job_id(facts)),
-        now=time.time(),
-        lost_after_s=float(place.get("sweep", "lost_after_s", LOST_AFTER_S)),
-    )
+    """Where a trial stands, judged as its driver does.
+
+    While Slurm is silent, a job that may be in its queue is UNSURE for as long as that lasts, never LOST.
+    """
+    job_id = find_job_id(facts)
+    sight = sights.of(job_id)
+    lost_after_s = float(place.get("sweep", "lost_after_s", LOST_AFTER_S))
+    if sights.problem and (not job_id or base_of(job_id).isdecimal()):
+        lost_after_s = float("inf")
+        if sight.phase == Phase.UNSURE:
+            sight = replace(sight, evidence=sights.problem)
+    return reconcile(facts, sight, now=time.time(), lost_after_s=lost_after_s)
 
 
 def read_study_sights(job_ids: set[str], folder: Path, place: SweepPlace) -> Sights:
     """What Slurm says of the study's jobs, asked for no more often than its driver asks."""
     poll_s = float(place.get("sweep", "poll_s", POLL_S))
     return read_sights(job_ids, cache=folder / CACHE, poll_s=poll_s)
+
+
+def _read_published(path: Path) -> tuple[TrialView, ...]:
+    content = read_content(path, Sweep.SCHEMA)
+    try:
+        return tuple(view_entry(entry) for entry in content["entries"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path} does not hold a {Sweep.SCHEMA}: {error!r}") from error
 
 
 def _make(place: SweepPlace, trials: tuple[TrialView, ...], sights: Sights, **shared: Any) -> StudyView:

@@ -69,13 +69,15 @@ def supply_command(trial: PlannedTrial, context: SweepContext, *, name: str, ind
     supply_call(command, trial.shape, folder=context.jobs_dir, job_id=job_id)
 
 
-def read_pack(jobs_dir: Path, name: str, index: int) -> tuple[str, ...]:
-    """Ids of the trials that a job of a submission runs in turn; none for a job of one trial."""
+def read_packs(jobs_dir: Path, name: str) -> tuple[tuple[str, ...], ...]:
+    """Of each job of a submission the ids of the trials that it runs in turn; empty where each runs one."""
     try:
-        command = json.loads((jobs_dir / f"{name}.json").read_text())[index]
-    except (FileNotFoundError, IndexError):
+        commands = json.loads((jobs_dir / f"{name}.json").read_text())
+    except FileNotFoundError:
         return ()
-    return tuple(Path(word).name for word in command if Path(word).parent.name == "trials")
+    return tuple(
+        tuple(Path(word).name for word in command if Path(word).parent.name == "trials") for command in commands
+    )
 
 
 def _write_commands(context: SweepContext, name: str, commands: Sequence[Sequence[str]]) -> None:

@@ -17,7 +17,15 @@ from windtunnel.launch.jobs import Estimate, estimate_start, render_script
 from windtunnel.launch.packs import name_submission
 from windtunnel.launch.shapes import Pack, cut_arrays, cut_packs, render_parameters
 from windtunnel.ledger.facts import read_facts
-from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, count_node_seconds, find_job_id, reconcile
+from windtunnel.ledger.reconcile import (
+    UNSEEN,
+    JobSight,
+    Phase,
+    count_node_seconds,
+    find_job_id,
+    find_verdict_event,
+    reconcile,
+)
 from windtunnel.planner.table import group_by_shape
 from windtunnel.records.cluster import Node
 from windtunnel.records.plan import Plan, PlannedTrial, Shape
@@ -150,7 +158,8 @@ def _take_stock(plan: Plan, context: SweepContext) -> _Stock:
             continue
         facts = read_facts(folder, steps=trial.steps)
         # Whether the job still lives is for the driver: one that was submitted is not held against the cluster again.
-        job = JobSight(Phase.RUNNING) if find_job_id(facts) else UNSEEN
+        submitted = find_job_id(facts) and find_verdict_event(facts) is None
+        job = JobSight(Phase.RUNNING) if submitted else UNSEEN
         standing = reconcile(facts, job, now=time.time(), lost_after_s=float("inf"))
         stock.node_seconds[trial.id] = count_node_seconds(facts)
         if is_final(standing.verdict, strict=context.sweep.strict):

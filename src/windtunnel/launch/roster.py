@@ -42,7 +42,7 @@ def read_roster(folder: Path) -> Roster:
         rows = {plain["id"]: _read_row(plain) for plain in content["trials"]}
         pruned = tuple((plain["name"], plain["reason"]) for plain in content["pruned"])
         return Roster(content["study"], tuple(rows.values()), pruned)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(f"{folder / PLAN} does not hold a {Plan.SCHEMA}: {error!r}") from error
 
 

@@ -3,8 +3,6 @@
 The same command again goes on where any earlier one ended, whatever ended it.
 """
 
-import errno
-import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.artifacts import hash_json, read_artifact, to_plain, write_artifact
-from windtunnel.errors import IncompleteError, StoppedError, StorageError, StudyError
+from windtunnel.errors import IncompleteError, StoppedError, StudyError
 from windtunnel.identity import read_identity
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SUPERVISOR, SweepContext
@@ -24,15 +22,15 @@ from windtunnel.launch.onhost import LocalBackend
 from windtunnel.launch.onslurm import SlurmBackend
 from windtunnel.launch.preflight import check_sweep, refuse_mistakes
 from windtunnel.launch.preflight_table import render_preflight
-from windtunnel.ledger.lease import Lease, take_lease
+from windtunnel.ledger.lease import Lease, start_beating, take_lease
 from windtunnel.planner.rounds import next_round
 from windtunnel.records.plan import Identity, Plan, PlannedTrial
 from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, SweepEntry
 from windtunnel.settings.study import SweepStageSettings
 from windtunnel.slurm.limits import Limits
+from windtunnel.storage import name_storage_faults
 
 _STOP_TIMEOUT_S = 45.0
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 @dataclass
@@ -74,13 +72,15 @@ def run_sweep(
         supervisor=supervisor,
     )
     lease = take_lease(out.parent / ".lease", f"study {settings.study}")
+    ended = start_beating([lease])  # a step of the driver may take longer than a silent holder is given
     try:
-        with catch_stop() as stop, tell_full_disk(), _stop_told(stop):
+        with catch_stop() as stop, name_storage_faults("the study's or the store's file system"), _stop_told(stop):
             limits = _check(planned, context) if check else None
             finished = _run_rounds(planned, context, lease=lease, stop=stop, limits=limits)
             sweep = Sweep(settings.study, str(context.store / "trials"), tuple(finished.values()), to_plain(settings))
             return publish_sweep(sweep, settings, out, pending=_count_pending(planned, finished, context))
     finally:
+        ended.set()
         lease.release()
 
 
@@ -127,8 +127,10 @@ def run_trials(
     backend = choose_backend(context, say=say, limits=limits)
     driver = Driver(context, backend, say=say, nodes=open_nodebook(context, say=say))
     driver.attach(courses)
-    while not stop.wanted and driver.step(courses):
-        lease.beat()
+    while not stop.wanted:
+        lease.beat()  # one that was lost meanwhile: nothing more is submitted
+        if not driver.step(courses):
+            break
         time.sleep(driver.pause_s)
     if stop.wanted:
         driver.stop(courses, timeout_s=_STOP_TIMEOUT_S)
@@ -163,20 +165,6 @@ def catch_stop() -> Iterator[Stop]:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
-
-
-@contextmanager
-def tell_full_disk() -> Iterator[None]:
-    """Turn what a full, exhausted or read-only file system says into a StorageError with the way out."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        where = error.filename or "the study's or the store's file system"
-        raise StorageError(
-            f"{where}: {os.strerror(error.errno)}: make room; jobs go on, and the same command finds them again"
-        ) from error
 
 
 def print_line(line: str) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 from windtunnel.planner.table import group_by_shape
 from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.slurm.deadline import find_signal_lead_s
 
 MAX_ARRAY = 1_000_000
 """More tasks than any array has, for `%`: how many run at once is the scheduler's to say."""
-_SIGNAL_LEAD_S = 60
 _PACK_SPARE_MIN = 1
 Pack = tuple[PlannedTrial, ...]
 """Trials that one task runs, one after the other."""
@@ -78,7 +78,7 @@ def _render_options(shape: Shape, time_min: int, exclude: Sequence[str]) -> dict
         "gpus-per-node": gpus if shape.gpus_per_node and "gpu" not in str(flags.get("gres")) else "",
         "mem": f"{shape.mem_mib}M",
         # To the batch script alone: the supervisor stops its ranks itself, and in order.
-        "signal": f"B:TERM@{min(_SIGNAL_LEAD_S, time_min * 60 // 6)}",
+        "signal": f"B:TERM@{find_signal_lead_s(time_min)}",
         "requeue": True,
     }
     given = {name for name, others in _INSTEAD.items() if flags.keys() & set(others)}

@@ -1,4 +1,4 @@
-"""What Slurm says of a study's jobs, for those who only look: asked once an interval, whoever and however many look.
+"""What Slurm says of a study's jobs, for those who only look: asked once an interval, however many look.
 
 The answer is kept in a file beside the study's others. Nothing here cancels a job or changes a trial.
 """
@@ -37,7 +37,7 @@ class Sights:
 
 
 def read_sights(job_ids: Collection[str], *, cache: Path, poll_s: float) -> Sights:
-    """The sights of jobs, at most `poll_s` old, or younger where one is new to whoever asked last."""
+    """The sights of jobs, at most `poll_s` old, or a few seconds where one is new to whoever asked last."""
     # A store may hold trials that ran without Slurm; their ids are no job's.
     wanted = {job_id for job_id in job_ids if base_of(job_id).isdecimal()}
     if not wanted:
@@ -48,8 +48,10 @@ def read_sights(job_ids: Collection[str], *, cache: Path, poll_s: float) -> Sigh
     age_s = abs(time.time() - known.asked_at)
     if age_s < (poll_s if wanted <= known.jobs.keys() else min(URGENT_S, poll_s)):
         return known
+    # The answer is everybody's: who asks for one job leaves out none that others watch.
+    alive = {job_id for job_id, sight in known.jobs.items() if sight.phase in (Phase.QUEUED, Phase.RUNNING)}
     try:
-        sights = Sights(_ask(wanted), time.time())
+        sights = Sights(_ask(wanted | alive), time.time())
     except CommandError as error:
         return Sights(known.jobs, known.asked_at, f"Slurm does not answer: {str(error).splitlines()[-1].strip()}")
     _write_cache(cache, sights)

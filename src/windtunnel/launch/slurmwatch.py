@@ -4,6 +4,7 @@ squeue forgets a job minutes after its end, and may show an end that Slurm takes
 or not exist. Neither may keep a trial waiting without an end.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -68,6 +69,7 @@ class SlurmWatch:
         self._sought: set[str] = set()
         self._shared = False
         self._accounting = True
+        self._refused = False
         self._silent_since: float | None = None
 
     @property
@@ -157,9 +159,22 @@ class SlurmWatch:
             if job_id in queue
             and (sight := self._judge(queue[job_id], now - self._records[job_id].since)) is not None
         }
-        self._given_up.update(given_up)
-        if given_up:
-            cancel_jobs(given_up)
+        accepted = self._cancel(given_up)
+        self._given_up.update({job_id: sight for job_id, sight in given_up.items() if job_id in accepted})
+
+    def _cancel(self, job_ids: Collection[str]) -> set[str]:
+        """Those that scancel took. The others are given up at the next look: two jobs of one trial may be alive."""
+        if not job_ids:
+            return set()
+        try:
+            problem = cancel_jobs(job_ids)
+        except CommandError as error:
+            problem = str(error)
+        if problem and not self._refused:
+            self._say(f"jobs that never start or never end could not be cancelled; trying again: {problem}")
+        self._refused = bool(problem)
+        named = {job_id for job_id in job_ids if re.search(rf"\b{job_id}\b", problem)}
+        return set(job_ids) - named if named or not problem else set()
 
     def _judge(self, job: QueuedJob, age_s: float) -> JobSight | None:
         """The end of a job that is waited for no more, if it is one: it is cancelled."""

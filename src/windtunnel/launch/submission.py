@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, CommandError, InputFileError
@@ -14,13 +14,14 @@ from windtunnel.launch.nodebook import NodeBook
 from windtunnel.ledger.claim import drop_claim, take_claim
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.log import append_event, read_events
-from windtunnel.ledger.reconcile import find_job_id, find_submission
+from windtunnel.ledger.reconcile import find_job_id, find_submission, find_wish
 from windtunnel.records.trial import TrialConfig
 
 MAX_SILENCES = 20
 """Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
-IN_FLIGHT_S = 60.0
-"""Time that an sbatch may go on for after the driver that started it was killed."""
+IN_FLIGHT_S = 180.0
+"""Time for which a submission without an answer may still be taken: sbatch itself tries again for two minutes
+while the controller is busy, also after the driver that started it was killed."""
 _WRITERS = 16
 """Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
@@ -59,15 +60,31 @@ class Submitter:
         try:
             batch = [course for course in batch if not self._is_on_its_way(course, outcome)]
         except CommandError as error:
-            return self._put_off(waiting, str(error), outcome)
+            return self._follow_wishes(self._put_off(waiting, str(error), outcome))
         claimed = _claim(batch)
         try:
-            return self._submit_claimed(claimed, waiting, outcome)
+            return self._follow_wishes(self._submit_claimed(claimed, waiting, outcome))
         finally:
             for course in claimed:
                 drop_claim(course.folder.path)
 
-    def find_job(self, course: Course, facts: TrialFacts) -> str:
+    def locate(self, course: Course, *, ask: bool = True) -> tuple[TrialFacts, bool]:
+        """Read a trial, and set its job; with whether the place answered, where it had to be asked.
+
+        Not to `ask` leaves a job that only the place knows unknown, as no answer does.
+        """
+        facts = course.read()
+        unknown = find_submission(facts) is not None
+        course.job_id = "" if unknown else find_job_id(facts)
+        if not unknown or not ask:
+            return facts, True
+        try:
+            course.job_id = self._find_job(course, facts)
+        except CommandError:
+            return facts, False
+        return (course.read() if course.job_id else facts), True
+
+    def _find_job(self, course: Course, facts: TrialFacts) -> str:
         """The job of the newest submission, also of one whose answer was lost; empty when there is none.
 
         Raises CommandError when the place does not answer.
@@ -85,11 +102,18 @@ class Submitter:
     def _is_on_its_way(self, course: Course, outcome: Outcome) -> bool:
         if not course.unanswered:
             return False
-        job_id = self.find_job(course, course.read())
+        facts = course.read()
+        job_id = self._find_job(course, facts)
         if job_id:
             outcome.begun.append((course, job_id))
+        elif find_submission(facts) is None:
+            course.unanswered = False
         elif time.time() < course.settled_at:
             self._submit_at = time.monotonic() + min(self._context.sweep.poll_s, IN_FLIGHT_S / 10)
+            return True
+        elif find_wish(facts.events) is not None:
+            course.unanswered = False
+            outcome.refused.append((course, "cancelled while it was submitted; no job of it is there"))
             return True
         else:
             course.unanswered = False
@@ -105,15 +129,30 @@ class Submitter:
         submitted = self._submit_by_partition(fresh)
         for course in fresh:
             trial_id = course.trial.id
-            course.unanswered, course.settled_at = trial_id in submitted.unanswered, 0.0
-            course.events = len(read_events(course.folder.path))
+            course.unanswered, course.settled_at = trial_id in submitted.unanswered, time.time() + IN_FLIGHT_S
+            if trial_id in submitted.job_ids:
+                outcome.begun.append((course, submitted.job_ids[trial_id]))
+                continue
+            events = read_events(course.folder.path)
+            if find_wish(events) is None:
+                course.events = len(events)  # otherwise it has moved
             if trial_id in submitted.refusals:
                 outcome.refused.append((course, submitted.refusals[trial_id]))
-            elif trial_id in submitted.job_ids:
-                outcome.begun.append((course, submitted.job_ids[trial_id]))
         if submitted.unanswered:
             return self._put_off(waiting, next(iter(submitted.unanswered.values())), outcome)
         self._silences = 0
+        return outcome
+
+    def _follow_wishes(self, outcome: Outcome) -> Outcome:
+        """Cancel the jobs all of whose trials somebody wished to end before their ids were known."""
+        wanted = {job_id for course, job_id in outcome.begun if find_wish(read_events(course.folder.path)) is None}
+        wished = sorted({job_id for _, job_id in outcome.begun} - wanted)
+        try:
+            if wished:
+                self._backend.cancel(wished)
+        except CommandError as error:
+            told = f"jobs {', '.join(wished)} go on, though somebody wished to cancel them: {error}"
+            return replace(outcome, news="\n".join(filter(None, (outcome.news, told))))
         return outcome
 
     def _submit_by_partition(self, courses: Sequence[Course]) -> Submitted:

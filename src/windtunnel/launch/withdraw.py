@@ -3,8 +3,9 @@
 A wish is written before anything is done about it, so that a process killed between leaves nothing half said.
 """
 
+import functools
 import getpass
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,7 @@ from pathlib import Path
 from windtunnel.errors import CommandError
 from windtunnel.launch.context import count_steps
 from windtunnel.launch.onhost import stop_process
-from windtunnel.launch.packs import find_task, read_pack
+from windtunnel.launch.packs import find_task, read_packs
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder, trial_folder
 from windtunnel.ledger.lease import take_lease
@@ -83,9 +84,13 @@ def cancel_trials(store: Path, trials: Sequence[PlannedTrial], *, study: str, jo
         if plans[trial.id].step != Step.NONE:
             folder.path.mkdir(parents=True, exist_ok=True)
             _append(folder, facts, "cancelling", study=study, user=getpass.getuser())
-    jobs = {trial_id: _find_job(plan) for trial_id, plan in plans.items() if plan.step in (Step.SLURM, Step.SEARCH)}
+    # A thousand trials may be of one submission: its queue and its packs are read once.
+    read_queue = functools.cache(read_queue_by_name)
+    read_mates = functools.cache(functools.partial(read_packs, jobs_dir))
+    sought = {trial_id: plan for trial_id, plan in plans.items() if plan.step in (Step.SLURM, Step.SEARCH)}
+    jobs = {trial_id: _find_job(plan, read_queue) for trial_id, plan in sought.items()}
     wanted = {trial.id for trial in trials}
-    shared = {trial_id for trial_id in jobs if _has_others(plans[trial_id], store, jobs_dir, wanted)}
+    shared = {trial_id for trial_id, plan in sought.items() if _has_others(plan, read_mates, store, wanted)}
     alone = {job_id for job_id in jobs.values() if job_id} - {jobs[trial_id] for trial_id in shared}
     problem = cancel_jobs(sorted(alone))
     if problem:
@@ -126,14 +131,17 @@ def _hold(sweep: Path | None) -> Iterator[None]:
         lease.release()
 
 
-def _find_job(plan: Cancelling) -> str:
+def _find_job(plan: Cancelling, read_queue: Callable[[str], Iterable[str]]) -> str:
     # Where there is none, the driver died, or is at it, between the submission and its answer.
-    return plan.job_id or find_task(read_queue_by_name(plan.submission), plan.index)
+    return plan.job_id or find_task(read_queue(plan.submission), plan.index)
 
 
-def _has_others(plan: Cancelling, store: Path, jobs_dir: Path, wanted: Collection[str]) -> bool:
+def _has_others(
+    plan: Cancelling, read_mates: Callable[[str], Sequence[Sequence[str]]], store: Path, wanted: Collection[str]
+) -> bool:
     """Whether the job is also to run trials that nobody wants to cancel."""
-    ids = [each for each in read_pack(jobs_dir, plan.submission, plan.index) if each not in wanted]
+    packs = read_mates(plan.submission)
+    ids = [each for each in packs[plan.index] if each not in wanted] if plan.index < len(packs) else []
     return any(_is_unended(read_events(trial_folder(store, trial_id).path)) for trial_id in ids)
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from windtunnel.ledger.lease import read_process_start
 
 CLAIM = ".claim"
-STALE_AFTER_S = 120.0
-"""Age past which another host's claim is a dead driver's; sbatch gives up sooner."""
+STALE_AFTER_S = 600.0
+"""Age past which another host's claim is a dead driver's: several times what an sbatch takes that tries again and
+again while the controller is busy. On its own host a claim counts while its process lives, however long that is."""
 
 
 def take_claim(trial_dir: Path, *, stale_after_s: float = STALE_AFTER_S) -> bool:
@@ -30,13 +31,22 @@ def take_claim(trial_dir: Path, *, stale_after_s: float = STALE_AFTER_S) -> bool
         _remove_stale(path, stale_after_s)
         return False
     with os.fdopen(descriptor, "w") as file:
-        file.write(f"{socket.gethostname()} {os.getpid()} {_read_start(os.getpid())}\n")
+        file.write(_render_own())
     return True
 
 
 def drop_claim(trial_dir: Path) -> None:
-    """Let the claim of this process go."""
-    (trial_dir / CLAIM).unlink(missing_ok=True)
+    """Let the claim of this process go; another's, which took it for a dead driver's, stays."""
+    path = trial_dir / CLAIM
+    try:
+        if path.read_text() == _render_own():
+            path.unlink()
+    except FileNotFoundError:
+        pass
+
+
+def _render_own() -> str:
+    return f"{socket.gethostname()} {os.getpid()} {_read_start(os.getpid())}\n"
 
 
 @cache
@@ -48,8 +58,11 @@ def _read_start(pid: int) -> str | None:
 def _remove_stale(path: Path, stale_after_s: float) -> None:
     try:
         host, pid, start = (*path.read_text().split(), "", "0", "")[:3]
-        gone = host == socket.gethostname() and read_process_start(int(pid)) != start
-        if gone or time.time() - path.stat().st_mtime > stale_after_s:
+        if host == socket.gethostname():
+            stale = read_process_start(int(pid)) != start
+        else:
+            stale = time.time() - path.stat().st_mtime > stale_after_s
+        if stale:
             path.unlink()
     except FileNotFoundError:
         pass

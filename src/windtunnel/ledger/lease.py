@@ -8,8 +8,10 @@ never go back: a released lease keeps its last file, marked free.
 import json
 import os
 import socket
+import threading
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,16 +46,30 @@ class Lease:
         self._path = path
         self._what = what
         self._beaten = time.monotonic()
+        self._lost = False
 
     def beat(self) -> None:
-        """Show that the holder lives. Raises BusyError when another process took the lease over meanwhile."""
-        if time.monotonic() - self._beaten < BEAT_EVERY_S:
-            return
-        self._beaten = time.monotonic()
-        newest = _newest(self._path.parent)
-        if newest != self._path:
+        """Show that the holder lives. Raises BusyError, from then on, when another process took the lease over.
+
+        A file system that fails now is asked again at the next beat.
+        """
+        if not self._lost:
+            if time.monotonic() - self._beaten < BEAT_EVERY_S:
+                return
+            self._beaten = time.monotonic()
+            self._lost = not self._renew()
+        if self._lost:
             raise BusyError(f"{self._what} was taken over by another process after this one gave no sign of life")
-        os.utime(self._path)
+
+    def _renew(self) -> bool:
+        """Whether the lease is still this process's, as far as can be seen."""
+        try:
+            if _newest(self._path.parent) != self._path:
+                return False
+            os.utime(self._path)
+        except OSError:
+            pass  # a stale handle or a full disk: should it last, another takes over, and a later beat tells
+        return True
 
     def release(self) -> None:
         """Mark the lease free, if it is still this process's."""
@@ -87,11 +103,25 @@ def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S,
                 os.link(mine, taken)
             except FileExistsError:
                 continue
+            # A number that others took, and removed, since we looked is no lease: theirs are higher.
+            if _newest(folder) != taken:
+                taken.unlink(missing_ok=True)
+                continue
             _remove_older(folder, taken)
             return Lease(taken, what)
     finally:
         mine.unlink(missing_ok=True)
     raise BusyError(f"{what}: {_TRIES} other processes took its lease in {folder} just now: try again")
+
+
+def start_beating(leases: Sequence[Lease], *, tell: Callable[[BusyError], None] = lambda _: None) -> threading.Event:
+    """Beat from a thread, however long the holder's own loop takes, until the event that is returned is set.
+
+    Once a lease is lost the thread `tell`s it, once, and ends; that lease's own `beat` raises it as well.
+    """
+    ended = threading.Event()
+    threading.Thread(target=_beat_on, args=(ended, leases, tell), daemon=True).start()
+    return ended
 
 
 def read_live_holder(folder: Path, *, stale_after_s: float = STALE_AFTER_S) -> Holder | None:
@@ -132,6 +162,15 @@ def read_process_start(pid: int) -> str | None:
     # The command's name may hold spaces and brackets; what follows its last bracket begins at field 3.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] == "Z" else f"{boot}:{fields[19]}"
+
+
+def _beat_on(ended: threading.Event, leases: Sequence[Lease], tell: Callable[[BusyError], None]) -> None:
+    try:
+        while not ended.wait(BEAT_EVERY_S):
+            for lease in leases:
+                lease.beat()
+    except BusyError as error:
+        tell(error)
 
 
 def _refuse_live(newest: Path, what: str, mine: Path, stale_after_s: float) -> None:

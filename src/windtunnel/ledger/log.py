@@ -5,14 +5,11 @@ import json
 import os
 import socket
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 LEDGER = "ledger.jsonl"
-_WRITERS = 16
 
 
 @dataclass(frozen=True)
@@ -53,15 +50,6 @@ def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) ->
     finally:
         os.close(descriptor)
     return event
-
-
-def append_to_all(events: Sequence[tuple[Path, dict[str, Any]]], kind: str) -> None:
-    """Add an event of one kind, each with its own details, to many ledgers: as `append_event`, but together.
-
-    A file system makes many writes durable in the time of a few.
-    """
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        list(pool.map(lambda item: append_event(item[0], kind, attempt=0, **item[1]), events))
 
 
 def read_events(trial_dir: Path) -> list[Event]:

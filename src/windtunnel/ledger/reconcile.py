@@ -87,7 +87,8 @@ def find_job_id(facts: TrialFacts) -> str:
     for event in reversed(facts.events):
         if event.kind in _UNSUBMITTED:
             return ""
-        if event.kind in ("submitted", *_TOLD_BY_JOB) and event.details.get("job_id"):
+        # Not by an end: that of a supervisor of an earlier job may come late, and a start has named its job.
+        if event.kind in ("submitted", "waiting", "started") and event.details.get("job_id"):
             return str(event.details["job_id"])
     return ""
 
@@ -115,8 +116,8 @@ def find_verdict_event(facts: TrialFacts) -> Event | None:
 def find_wish(events: Sequence[Event]) -> Event | None:
     """Someone's wish that the trial ends, unless it was submitted again, or withdrawn, since."""
     for event in reversed(events):
-        # A job's id may be written down after the wish to end it; that the submission began is earlier.
-        late = event.kind == "submitted" and "submission" in event.details
+        # What came of a submission may be written down after the wish to end it; that it began is earlier.
+        late = event.kind == "postponed" or (event.kind == "submitted" and "submission" in event.details)
         if event.kind in _SUBMITTED and not late:
             return None
         if event.kind == "cancelling":

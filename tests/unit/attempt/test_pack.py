@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from fake_trials import make_outcome, make_trial, write_trial
+from fake_disk import at_most_bytes
+from fake_trials import RANK, make_outcome, make_trial, write_trial
 from windtunnel.artifacts import write_artifact
-from windtunnel.attempt.pack import is_due
-from windtunnel.ledger.layout import TrialFolder, write_next_attempt
-from windtunnel.ledger.log import append_event
+from windtunnel.attempt.pack import is_due, run_pack
+from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, write_next_attempt
+from windtunnel.ledger.log import LEDGER, append_event
 from windtunnel.records.trial import AttemptEnd, Verdict
 
 
@@ -67,6 +68,25 @@ def test_an_attempt_that_did_not_tell_its_end_is_due_again(folder: TrialFolder) 
     number = write_next_attempt(folder)
     folder.end(number).write_text(json.dumps({"half": "an"})[:-3])
     assert is_due(folder, "7_1")
+
+
+def test_a_full_disk_costs_a_trial_its_line_in_the_ledger_and_not_the_job(tmp_path: Path) -> None:
+    folders = [write_trial(tmp_path, make_trial(name)) for name in "ab"]
+    (folders[0].path / LEDGER).write_text("\n" * 100_000)
+    with at_most_bytes(100_000):
+        assert run_pack([folder.path for folder in folders], rank_command=RANK) == 0
+    assert all(folder.done.exists() for folder in folders)
+
+
+def test_a_trial_that_went_elsewhere_before_its_turn_is_left_to_the_other_job(tmp_path: Path) -> None:
+    first, second = (write_trial(tmp_path, make_trial(name)) for name in "ab")
+    line = json.dumps(
+        {"kind": "submitted", "attempt": 0, "at": 1.0, "host": "n0", "pid": 1, "details": {"job_id": "8"}}
+    )
+    submit = ("sh", "-c", f"echo '{line}' >> {second.path / LEDGER}", "rank")
+    assert run_pack([first.path, second.path], rank_command=submit) == 1
+    assert read_attempt_numbers(first) == [1]
+    assert read_attempt_numbers(second) == []
 
 
 def write_end(folder: TrialFolder, verdict: Verdict, job_id: str) -> None:

@@ -16,7 +16,7 @@ from windtunnel.cli import driver
 from windtunnel.cli.studies import Studies
 from windtunnel.ledger import lease
 
-lease.BEAT_EVERY_S = driver.BEAT_EVERY_S = 0.05
+lease.BEAT_EVERY_S = 0.05
 driver.hold_studies(Studies({"mine": None}, {}, sys.argv[1], sys.argv[1]))
 Path(sys.argv[1], "mine", driver.DRIVER_FOLDER, "2").touch()
 time.sleep(60)

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 
 import pytest
@@ -9,7 +10,7 @@ from windtunnel.cli.main import main
 from windtunnel.cli.status import watch_study
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.lease import take_lease
-from windtunnel.ledger.log import read_events
+from windtunnel.ledger.log import append_event, read_events
 from windtunnel.records.trial import Verdict
 
 TRIALS = [make_trial(name) for name in ("tcn one", "tcn two", "tcn three")]
@@ -83,6 +84,17 @@ def test_retry_is_refused_while_a_driver_lives(study, capsys):
     lease.release()
 
 
+def test_retry_is_refused_while_slurm_cannot_say_which_jobs_live(study, capsys, monkeypatch):
+    squeue = study.parent / "squeue"
+    squeue.write_text("#!/bin/sh\necho 'slurm_load_jobs error: timed out' >&2\nexit 1\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{study.parent}:{os.environ['PATH']}")
+    append_event(trial_folder(study.parent, TRIALS[2].id).path, "submitted", attempt=0, job_id="7")
+    assert main(["retry", "study", "--failed"]) == 1
+    assert "Slurm does not answer" in capsys.readouterr().err
+    assert [kinds(study, trial)[-1] for trial in TRIALS[1:]] == ["ended", "submitted"]
+
+
 def test_retry_of_nothing_in_particular_is_refused(study, capsys):
     assert main(["retry", "study"]) == 2
     assert "needs --failed, or trials" in capsys.readouterr().err
@@ -121,6 +133,44 @@ def test_logs_prints_a_ranks_log_whole_or_its_end(study, capfdbinary):
 def test_explain_tells_a_trials_history(study, capsys):
     assert main(["explain", "trial", "tcn two"]) == 0
     assert "That is final. `windtunnel retry` withdraws it" in capsys.readouterr().out
+
+
+@pytest.fixture
+def damaged(study):
+    """A study of an older version, and one cut short, before and behind the whole one."""
+    for name, text in (("old", '{"schema": "windtunnel.plan/0"}'), ("torn", '{"schema": "wind')):
+        (study.parent / name).mkdir()
+        (study.parent / name / "plan.json").write_text(text)
+    return study
+
+
+def test_a_damaged_study_is_one_line_of_the_others_status(damaged, capsys):
+    assert main(["status"]) == 0
+    out = capsys.readouterr().out
+    assert "study: 3 trials" in out
+    assert "old: results/old/plan.json has schema 'windtunnel.plan/0', expected" in out
+    assert "torn: results/torn/plan.json is damaged" in out
+
+
+def test_a_damaged_study_leaves_json_of_the_others_whole(damaged, capsys):
+    assert main(["status", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [view["study"] for view in json.loads(out)] == ["study"]
+    assert err.count("plan.json") == 2
+
+
+@pytest.mark.parametrize("command", [["logs"], ["explain", "trial"]])
+def test_a_trial_is_found_beside_a_damaged_study(damaged, capfd, command):
+    assert main([*command, "tcn two"]) == 0
+    out, err = capfd.readouterr()
+    assert "no such loss" in out
+    assert err.count("plan.json") == 2
+
+
+def test_a_damaged_study_that_is_asked_for_is_refused(damaged, capsys):
+    assert main(["status", "torn"]) == 1
+    assert main(["explain", "trial", "tcn two", "--study", "torn"]) == 1
+    assert capsys.readouterr().err.count("torn/plan.json is damaged") == 2
 
 
 def test_an_unknown_study_is_refused_with_the_known_ones(study, capsys):

@@ -1,14 +1,16 @@
 import os
+import shutil
 import sys
 
 import pytest
+from snakemake.cli import get_argument_parser, parse_config
 
 from windtunnel.cli.main import main
-from windtunnel.cli.sweep import parse_sweep_words, render_command, wait_for_driver
+from windtunnel.cli.sweep import parse_sweep_words, render_command, tell_start, wait_for_driver
 from windtunnel.cli.typed import read_typed_command, render_typed
 from windtunnel.cli.workflow import find_profile, find_snakefile, read_request, render_workflow
-from windtunnel.errors import BusyError, SettingsError
-from windtunnel.launch.detach import JOB_ENV, DriverJob, write_driver_job
+from windtunnel.errors import BusyError, CommandError, SettingsError
+from windtunnel.launch.detach import JOB_ENV, DriverJob, Start, write_driver_job
 from windtunnel.launch.place import COMMAND_ENV
 from windtunnel.ledger.lease import take_lease
 
@@ -51,6 +53,19 @@ def test_the_workflow_is_asked_for_the_sweep_with_the_same_settings(here):
     assert "study=small" in argv
     assert 'overrides=["training.steps=5", "paths.results=results"]' in argv
     assert render_command(asked) == "windtunnel sweep small training.steps=5 paths.results=results"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_snakemake_takes_the_settings_for_settings_whoevers_workflow_file_it_is(here, tmp_path, own):
+    project = shutil.copytree(here, tmp_path / "project")
+    if own:
+        (project / "conf/workflow.yaml").write_text("studies: [small]\n")
+    argv = render_workflow(request(project, "training.steps=5"), ["results/small/sweep.json"], project=project)
+    args = get_argument_parser().parse_args(argv[3:])
+    config = parse_config(args.config)
+    assert config == {"study": "small", "overrides": ["training.steps=5", "paths.results=results"]}
+    assert [path.name for path in args.configfile or ()] == ([] if own else ["workflow.yaml"])
+    assert list(args.targets) == ["results/small/sweep.json"]
 
 
 def test_a_projects_own_workflow_comes_before_ours(tmp_path):
@@ -97,6 +112,29 @@ def test_a_driver_that_lives_or_waits_is_named(here, tmp_path, monkeypatch):
         wait_for_driver(asked, patience_s=0)
     monkeypatch.setenv(JOB_ENV, "77")
     wait_for_driver(asked, patience_s=0)
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (Start(drives=True), "study small is driven by pid 12, and this login may end"),
+        (Start(drives=False), "pid 12 has not begun to drive study small within 60 s; its log is "),
+        (Start(drives=False, code=0), "study small had nothing left to run"),
+    ],
+)
+def test_whether_a_detached_driver_drives_is_told_as_it_is(here, capsys, start, told):
+    assert tell_start(request(here), 12, start) == 0
+    out = capsys.readouterr().out
+    assert told in out
+    assert ("is driven by" in out) == start.drives
+
+
+def test_a_detached_driver_that_failed_is_told_with_its_last_words(here):
+    asked = request(here)
+    asked.folder.mkdir(parents=True)
+    (asked.folder / "driver.log").write_text("first\nno such node\n")
+    with pytest.raises(CommandError, match="ended at once with 3: no such node"):
+        tell_start(asked, 12, Start(drives=False, code=3))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@
 #SBATCH --requeue
 job=$SLURM_JOB_ID conf=${SLURM_CONF-}
 # What Slurm says of this job must not reach the jobs that its driver submits.
-for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SRUN|PMI|OMPI|HYDI)'); do unset "$name"; done
+for name in $(compgen -e | grep -E '^(SLURM_|SLURMD_|SBATCH_|SALLOC_|SRUN_|PMI|OMPI_COMM_|OMPI_UNIVERSE_|HYDI_|MPI_LOCAL)'); do unset "$name"; done
 [ -z "$conf" ] || export SLURM_CONF=$conf
 trap 'echo "time is nearly up: asking Slurm to start this driver again"; scontrol requeue "$job"' USR1
 export WINDTUNNEL_DRIVER_JOB=$job WINDTUNNEL_COMMAND='windtunnel sweep mine --driver=sbatch'

@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from windtunnel.errors import ClusterError
 from windtunnel.launch.detach import (
     DriverJob,
+    Start,
     await_driver,
     read_driver_job,
     render_driver_script,
@@ -18,6 +20,7 @@ from windtunnel.launch.detach import (
 )
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.sweep import DriverSettings
+from windtunnel.slurm.surroundings import find_strange_variables
 
 
 def test_a_drivers_script_asks_for_little_and_hides_its_own_job():
@@ -65,9 +68,16 @@ def test_a_detached_process_has_its_own_session_and_outlives_a_hang_up(tmp_path)
 
 def test_a_driver_that_ends_at_once_is_noticed_and_one_that_drives_is_not_waited_for(tmp_path):
     child = start_detached([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "log", env={})
-    assert await_driver(child, lambda: False, deadline_s=60) == 3
-    assert await_driver(child, lambda: True, deadline_s=60) is None
-    assert await_driver(child, lambda: False, deadline_s=0) is None
+    assert await_driver(child, lambda: False, deadline_s=60) == Start(drives=False, code=3)
+    assert await_driver(child, lambda: True, deadline_s=60) == Start(drives=True)
+
+
+def test_a_driver_that_does_not_begin_in_time_is_told_from_one_that_drives(tmp_path):
+    child = start_detached([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "log", env={})
+    assert await_driver(child, lambda: False, deadline_s=0) == Start(drives=False)
+    assert await_driver(child, lambda: True, deadline_s=0) == Start(drives=True)
+    child.kill()
+    child.wait()
 
 
 def test_sbatch_does_not_see_the_job_that_it_was_typed_in(tmp_path, monkeypatch):
@@ -75,12 +85,30 @@ def test_sbatch_does_not_see_the_job_that_it_was_typed_in(tmp_path, monkeypatch)
     sbatch.write_text(f"#!/bin/sh\nenv >{tmp_path}/env\ncat >{tmp_path}/script\necho '77;cluster'\n")
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    for name in ("SLURM_JOB_ID", "SBATCH_PARTITION", "PMI_RANK", "SLURM_CONF"):
+    for name in ("SLURM_JOB_ID", "SBATCH_PARTITION", "PMI_RANK", "SLURM_CONF", "OMPI_MCA_btl"):
         monkeypatch.setenv(name, "5")
     assert submit_driver("#!/bin/bash\n", environ=os.environ) == "77"
     seen = {line.split("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
-    assert "SLURM_CONF" in seen
+    assert {"SLURM_CONF", "OMPI_MCA_btl"} <= seen
     assert not seen & {"SLURM_JOB_ID", "SBATCH_PARTITION", "PMI_RANK"}
+
+
+def test_a_drivers_script_hides_what_a_command_of_its_job_would_hide_and_no_more():
+    script = render_driver_script(
+        ["env"],
+        study="mine",
+        log=Path("/l"),
+        cwd=Path("/"),
+        command="again",
+        driver=DriverSettings(),
+        cluster=ClusterSettings(kind="slurm", partition="main"),
+    )
+    names = ("SLURM_JOB_ID", "SLURM_CONF", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_btl", "HYDRA_FULL_ERROR")
+    environ = {"PATH": os.environ["PATH"], **dict.fromkeys(names, "7")}
+    said = subprocess.run(["bash"], input=script, env=environ, capture_output=True, text=True, timeout=60).stdout
+    seen = {line.partition("=")[0] for line in said.splitlines()} & set(names)
+    assert seen == {"SLURM_CONF", "OMPI_MCA_btl", "HYDRA_FULL_ERROR"}
+    assert seen == {*names} - set(find_strange_variables(environ))
 
 
 def test_a_refused_driver_says_why_and_what_else_there_is(tmp_path, monkeypatch):

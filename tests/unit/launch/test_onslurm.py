@@ -67,6 +67,9 @@ def test_a_trial_that_slurm_did_not_answer_is_submitted_again_and_not_cancelled(
     driver.step([course])
     assert not (tmp_path / "calls").exists()  # the first may have been taken: nobody can tell yet
     write_command(commands / "squeue", "")
+    driver.step([course])
+    assert not (tmp_path / "calls").exists()  # it may still be on its way
+    course.settled_at = 0.0
     for _ in range(2):
         driver.step([course])
     assert (course.job_id, course.submissions) == ("8", 1)
@@ -98,6 +101,7 @@ def test_a_slurm_that_never_answers_leaves_the_trial_for_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("windtunnel.launch.submission.MAX_SILENCES", 2)
+    monkeypatch.setattr("windtunnel.launch.submission.IN_FLIGHT_S", 0.0)
     commands = put_commands(tmp_path, monkeypatch)
     write_command(commands / "sbatch", UNREACHABLE)
     driver, course, _ = begin(tmp_path)

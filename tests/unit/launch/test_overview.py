@@ -6,17 +6,18 @@ import pytest
 
 from fake_trials import make_trial, write_trial
 from watched_study import end, lay_out, publish, row_of, start
-from windtunnel.errors import InputFileError
+from windtunnel.errors import ArtifactError, InputFileError
 from windtunnel.launch.detach import DriverJob, write_driver_job
 from windtunnel.launch.glance import glance
-from windtunnel.launch.overview import LOST_AFTER_S, POLL_S, read_study
+from windtunnel.launch.overview import LOST_AFTER_S, POLL_S, read_study, stand_trial
 from windtunnel.launch.place import SweepPlace, write_place
+from windtunnel.launch.sights import Sights
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.lease import take_lease
 from windtunnel.ledger.log import append_event
-from windtunnel.ledger.reconcile import UNSEEN, count_node_seconds, reconcile
-from windtunnel.records.trial import Verdict
+from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, Standing, count_node_seconds, reconcile
+from windtunnel.records.trial import Sweep, Verdict
 from windtunnel.settings.sweep import SweepSettings
 
 
@@ -155,6 +156,38 @@ def test_a_folder_without_a_plan_is_refused(tmp_path):
 def test_a_study_that_was_not_swept_yet_is_judged_by_the_settings_defaults():
     defaults = SweepSettings()
     assert (defaults.lost_after_s, defaults.poll_s) == (LOST_AFTER_S, POLL_S)
+
+
+def stand_long_silent(root, sights, job_id="7"):
+    trial = make_trial("a")
+    folder = trial_folder(root, trial.id)
+    folder.path.mkdir(parents=True)
+    append_event(folder.path, "submitted", attempt=0, job_id=job_id)
+    place = SweepPlace("study", str(root), "", "again", {"sweep": {"lost_after_s": -1.0}})
+    return stand_trial(read_facts(folder, steps=trial.steps), sights, place)
+
+
+def test_while_slurm_is_silent_no_queued_job_is_lost(tmp_path):
+    silent = "Slurm does not answer: timed out"
+    assert stand_long_silent(tmp_path, Sights(problem=silent)) == Standing(Phase.UNSURE, evidence=silent)
+
+
+def test_while_slurm_is_silent_its_last_word_on_a_job_stands(tmp_path):
+    sights = Sights({"7": JobSight(Phase.QUEUED, evidence="Priority")}, problem="Slurm does not answer")
+    assert stand_long_silent(tmp_path, sights) == Standing(Phase.QUEUED, evidence="Priority")
+
+
+@pytest.mark.parametrize(("sights", "job_id"), [(Sights(), "7"), (Sights(problem="silent"), "n0:12")])
+def test_a_job_that_slurm_does_not_know_or_a_process_that_is_gone_is_lost(tmp_path, sights, job_id):
+    assert stand_long_silent(tmp_path, sights, job_id).verdict == Verdict.LOST
+
+
+def test_a_damaged_sweep_is_said_to_be_one(tmp_path):
+    study = lay_out(tmp_path, [make_trial("a")])
+    publish(study, [make_trial("a")])
+    (study / "sweep.json").write_text(json.dumps({"schema": Sweep.SCHEMA, "content": {"entries": [{}]}}))
+    with pytest.raises(ArtifactError, match=r"sweep.json does not hold a windtunnel.sweep"):
+        read_study(study)
 
 
 def test_a_job_that_is_to_drive_the_study_is_told(tmp_path, monkeypatch):

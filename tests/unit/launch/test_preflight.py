@@ -115,6 +115,16 @@ def test_this_machine_has_a_budget_and_no_limits(tmp_path: Path) -> None:
     assert "may take 0.167 node-hours" in preflight.mistakes[0]
 
 
+@pytest.mark.parametrize("verdict", ["CANCELLED", "LOST", "TIMEOUT"])
+def test_a_trial_that_a_driver_gave_up_is_submitted_again_and_not_under_way(slurm: Path, verdict: str) -> None:
+    trial = make("a")
+    folder = folder_of(slurm, trial)
+    append_event(folder, "submitted", attempt=0, job_id="5")
+    append_event(folder, "verdict", attempt=0, verdict=verdict, evidence="told", job_id="5")
+    preflight = check_sweep(make_plan([trial]), make_context(slurm), LIMITS)
+    assert (preflight.under_way, sum(item.trials for item in preflight.shapes)) == (0, 1)
+
+
 def test_a_folder_that_slurm_would_read_as_a_pattern_is_refused(slurm: Path) -> None:
     context = replace(make_context(slurm), jobs_dir=slurm / "100%j" / "jobs")
     (mistake,) = check_sweep(make_plan([make("a")]), context, LIMITS).mistakes

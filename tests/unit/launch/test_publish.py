@@ -1,6 +1,5 @@
 """Which verdicts are final, what is published, and what a full disk or an early stop leaves."""
 
-import errno
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from fake_trials import LOCAL, make_outcome, make_trial
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import IncompleteError, StorageError
 from windtunnel.launch.course import is_final
-from windtunnel.launch.run import publish_sweep, tell_full_disk
+from windtunnel.launch.run import publish_sweep
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.records.trial import PARTIAL_SWEEP, Sweep, SweepEntry, Verdict
 from windtunnel.settings.study import SweepStageSettings
@@ -71,17 +70,6 @@ def test_a_disk_that_fills_up_ends_the_sweep_with_one_message_and_the_same_comma
     assert list((tmp_path / "study").glob("sweep*.json")) == []
     write_artifact(trial_folder(tmp_path, trial.id).done, make_outcome(trial.id))
     assert run_study(tmp_path).entries[0].verdict == Verdict.COMPLETED
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG])
-def test_a_full_disk_is_one_message_that_says_what_to_do(number: int) -> None:
-    with pytest.raises(StorageError, match=r"/store/x: .*: make room; .*the same command"), tell_full_disk():
-        raise OSError(number, "no", "/store/x")
-
-
-def test_another_failure_of_the_system_is_not_called_a_full_disk() -> None:
-    with pytest.raises(PermissionError), tell_full_disk():
-        raise PermissionError(errno.EACCES, "no", "/store/x")
 
 
 def make_sweep(*verdicts: Verdict) -> Sweep:

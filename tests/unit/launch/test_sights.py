@@ -37,6 +37,21 @@ def test_slurm_is_asked_once_an_interval_however_many_look(slurm):
     assert count_calls(slurm) == 2
 
 
+def test_a_look_at_one_new_job_leaves_the_answer_whole_for_the_others(slurm):
+    read_sights({"12_0"}, cache=slurm / "cache", poll_s=0)
+    read_sights({"12_1"}, cache=slurm / "cache", poll_s=0)
+    assert count_calls(slurm) == 2
+    for _ in range(3):
+        sights = read_sights({"12_0", "12_1"}, cache=slurm / "cache", poll_s=30)
+    assert sights.of("12_0").phase == Phase.RUNNING
+    assert count_calls(slurm) == 2
+
+
+def test_a_job_that_nobody_asks_for_and_that_does_not_live_is_left_out(slurm):
+    read_sights({"12_0", "99"}, cache=slurm / "cache", poll_s=0)
+    assert set(read_sights({"12_1"}, cache=slurm / "cache", poll_s=0).jobs) == {"12_0", "12_1"}
+
+
 def test_jobs_that_are_no_slurm_jobs_are_not_asked_for(slurm):
     assert read_sights({"", "host:12"}, cache=slurm / "cache", poll_s=30).jobs == {}
     assert count_calls(slurm) == 0

@@ -68,6 +68,20 @@ def test_a_job_that_can_never_start_is_cancelled_with_its_reason(commands: Path)
     assert (commands / "cancelled").read_text() == "7\n"
 
 
+@pytest.mark.parametrize("problem", ["sleep 9", "echo 'scancel: error: Unable to contact controller' >&2; exit 1"])
+def test_a_job_is_given_up_only_once_scancel_took_it(
+    commands: Path, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    monkeypatch.setattr("windtunnel.slurm.queue._TIMEOUT_S", 0.5)
+    write_command(commands / "squeue", "7|PENDING||PartitionNodeLimit|x\n")
+    (commands / "scancel").write_text(f"#!/bin/sh\n{problem}\n")
+    watch = SlurmWatch(poll_s=0.0, say=lambda line: None)
+    assert watch.look(["7"])["7"].phase == Phase.QUEUED
+    write_command(commands / "scancel", "")
+    monkeypatch.setattr("windtunnel.slurm.queue._TIMEOUT_S", 60.0)
+    assert watch.look(["7"])["7"].verdict == Verdict.CANCELLED
+
+
 def test_slurm_is_asked_no_oftener_than_agreed(commands: Path) -> None:
     (commands / "squeue").write_text(f"#!/bin/sh\necho x >> {commands}/calls\necho '7|RUNNING|n0|None|x'\n")
     watch = SlurmWatch(poll_s=30.0, say=print)

@@ -96,6 +96,19 @@ def test_a_job_whose_id_was_never_written_down_is_found_by_its_submission(
     assert cancel(tmp_path) == {TRIAL.id: "cancelled job 9_1"}
 
 
+def test_slurm_is_asked_once_for_all_jobs_of_a_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = put_scancel(tmp_path, monkeypatch)
+    asked = tmp_path / "asked"
+    write_command(commands / "squeue", f"echo x >>{asked}; printf '9_0|PENDING||None|x\\n9_1|PENDING||None|x\\n'")
+    for index, trial in enumerate((TRIAL, OTHER)):
+        folder = trial_folder(tmp_path, trial.id)
+        folder.path.mkdir(parents=True)
+        append_event(folder.path, "submitting", attempt=0, submission="x", index=index)
+    done = cancel_trials(tmp_path, [TRIAL, OTHER], study="made_up", jobs_dir=tmp_path / "jobs")
+    assert done == {TRIAL.id: "cancelled job 9_0", OTHER.id: "cancelled job 9_1"}
+    assert asked.read_text().split() == ["x"]
+
+
 def test_a_job_of_several_trials_goes_on_for_those_that_nobody_cancels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

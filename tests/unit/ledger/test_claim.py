@@ -4,7 +4,8 @@ import sys
 import threading
 from pathlib import Path
 
-from windtunnel.ledger.claim import CLAIM, drop_claim, take_claim
+from windtunnel.launch.submission import IN_FLIGHT_S
+from windtunnel.ledger.claim import CLAIM, STALE_AFTER_S, drop_claim, take_claim
 
 
 def test_of_many_drivers_one_submits_and_the_next_only_after_it(tmp_path: Path) -> None:
@@ -38,3 +39,20 @@ def test_another_hosts_claim_counts_until_it_is_old(tmp_path: Path) -> None:
     assert path.exists()
     os.utime(path, (1, 1))
     assert (take_claim(tmp_path, stale_after_s=60), take_claim(tmp_path, stale_after_s=60)) == (False, True)
+
+
+def test_a_live_drivers_claim_counts_on_its_own_host_however_old_it_is(tmp_path: Path) -> None:
+    assert take_claim(tmp_path)
+    os.utime(tmp_path / CLAIM, (1, 1))
+    assert [take_claim(tmp_path) for _ in range(2)] == [False, False]
+
+
+def test_a_driver_lets_no_claim_go_but_its_own(tmp_path: Path) -> None:
+    take_claim(tmp_path)
+    (tmp_path / CLAIM).write_text("elsewhere 1 boot:1\n")
+    drop_claim(tmp_path)
+    assert (tmp_path / CLAIM).read_text() == "elsewhere 1 boot:1\n"
+
+
+def test_a_claim_outlasts_a_submission_that_may_still_be_on_its_way() -> None:
+    assert STALE_AFTER_S > 2 * IN_FLIGHT_S

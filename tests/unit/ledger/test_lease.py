@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from windtunnel.errors import BusyError
-from windtunnel.ledger.lease import Holder, bury_holder, read_live_holder, read_process_start, take_lease
+from windtunnel.ledger import lease as leases
+from windtunnel.ledger.lease import (
+    Holder,
+    bury_holder,
+    read_live_holder,
+    read_process_start,
+    start_beating,
+    take_lease,
+)
 
 HERE = socket.gethostname()
 
@@ -61,6 +69,72 @@ def test_a_beat_renews_the_heartbeat(tmp_path: Path) -> None:
     lease._beaten -= 60
     lease.beat()
     assert (tmp_path / "1").stat().st_mtime > 1
+
+
+def test_a_beat_that_the_file_system_refuses_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path, "it")
+    (tmp_path / "1").rename(tmp_path / "kept")
+    (tmp_path / "1").symlink_to("1")  # its times cannot be set: too many levels of links
+    lease._beaten -= 60
+    lease.beat()
+    (tmp_path / "kept").rename(tmp_path / "1")
+    os.utime(tmp_path / "1", (1, 1))
+    lease._beaten -= 60
+    lease.beat()
+    assert (tmp_path / "1").stat().st_mtime > 1
+
+
+def test_a_beat_outlives_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
+    lease = take_lease(tmp_path / "lease", "it")
+    (tmp_path / "lease").rename(tmp_path / "kept")
+    (tmp_path / "lease").touch()
+    lease._beaten -= 60
+    lease.beat()
+
+
+def test_a_thread_beats_while_its_holder_is_busy_until_told_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "BEAT_EVERY_S", 0.02)
+    ended = start_beating([take_lease(tmp_path, "it")])
+    os.utime(tmp_path / "1", (1, 1))
+    deadline = time.monotonic() + 20
+    while (tmp_path / "1").stat().st_mtime == 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    ended.set()
+    assert (tmp_path / "1").stat().st_mtime > 1
+
+
+def test_a_lease_that_a_thread_saw_lost_is_told_and_raised_at_each_later_beat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "BEAT_EVERY_S", 0.02)
+    lease, told = take_lease(tmp_path, "it"), threading.Event()
+    start_beating([lease], tell=lambda error: told.set())
+    _hold(tmp_path / "2", Holder("elsewhere", 1, "boot:1", time.time()))
+    assert told.wait(20)
+    monkeypatch.setattr(leases, "BEAT_EVERY_S", 1000.0)
+    for _ in range(2):
+        with pytest.raises(BusyError, match="taken over"):
+            lease.beat()
+
+
+def test_a_number_that_others_took_and_removed_meanwhile_is_no_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _hold(tmp_path / "3", Holder("elsewhere", 1, "boot:1", 0.0, free=True))
+    link = os.link
+
+    def link_late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        (tmp_path / "3").unlink()
+        _hold(tmp_path / "5", Holder(HERE, os.getpid(), read_process_start(os.getpid()) or "", 0.0))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_late)
+    with pytest.raises(BusyError, match=f"driven by pid {os.getpid()}"):
+        take_lease(tmp_path, "it")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["5"]
 
 
 def test_of_many_that_find_the_same_dead_holder_one_succeeds_it(tmp_path: Path) -> None:

@@ -235,3 +235,16 @@ def test_a_job_that_ended_before_its_driver_wrote_its_id_down_told_its_own_end()
 
 def test_a_job_is_known_from_the_trial_that_waits_in_it_before_its_driver_wrote_the_id_down() -> None:
     assert find_job_id(replace(NONE, events=(event("submitting"), event("waiting", job_id="7")))) == "7"
+
+
+def test_the_late_end_of_an_earlier_supervisor_does_not_take_a_trial_back_to_its_job() -> None:
+    late = event("ended", 1, job_id="7")
+    events = (*STARTED.events, event("submitted", job_id="8"), event("started", 2, job_id="8"), late)
+    assert find_job_id(replace(STARTED, events=events)) == "8"
+
+
+def test_a_wish_holds_though_the_submission_that_it_came_into_was_put_off_after_it() -> None:
+    wished = (event("submitting", submission="x", index=0), event("cancelling", user="rosa"), event("postponed"))
+    assert stand(replace(NONE, events=wished)).verdict == Verdict.CANCELLED
+    newer = (event("cancelling", user="rosa"), event("submitting", submission="x", index=0), event("postponed"))
+    assert stand(replace(NONE, events=newer)).phase == Phase.NEW

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from windtunnel.cli.doctor.node import NodeReport
 from windtunnel.errors import CommandError
-from windtunnel.launch.detach import STRANGE_VARIABLE
 from windtunnel.launch.shapes import render_parameters
 from windtunnel.ledger.tail import read_last_line
 from windtunnel.process import Finished, run_command
 from windtunnel.records.plan import Shape
 from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.slurm.surroundings import find_strange_variables
 
 NAME = "windtunnel-doctor"
 LOG = "job.log"
@@ -162,8 +162,7 @@ def _read_state(job_id: str) -> tuple[str, str]:
 
 
 def _sbatch(words: Sequence[str], script: str) -> Finished:
-    strange = [name for name in os.environ if STRANGE_VARIABLE.match(name) and name != "SLURM_CONF"]
-    argv = ["env", *(f"--unset={name}" for name in strange), "sbatch", *words]
+    argv = ["env", *(f"--unset={name}" for name in find_strange_variables(os.environ)), "sbatch", *words]
     return run_command(argv, stdin=script, timeout_s=_COMMAND_S, check=False)
 
 
