@@ -10,6 +10,7 @@ from typing import Protocol
 
 _LABEL = re.compile(rb"^ *(\d+): ?")
 # What srun and its daemons say between the lines of ranks; with --label it may carry a rank's number.
+_FAILED_TASK = re.compile(rb"srun: error: [^:\s]+: tasks? \d[\d,-]*: (?!Terminated)")
 _LAUNCHER_WORDS = (b"srun: ", b"slurmstepd: ", b"slurmstepd-")
 _MAX_LINE_BYTES = 1 << 16
 
@@ -69,6 +70,9 @@ class BoundedLog:
 class LabelledLogs:
     """`srun --label`'s output, apart again: each rank's lines to its own log, srun's own words to `launcher`."""
 
+    task_failed = False
+    """Whether srun has told of a rank that failed."""
+
     def __init__(self, folder: Path, launcher: Path, *, ranks: int, limit_bytes: int) -> None:
         self._launcher = BoundedLog(launcher, limit_bytes)
         self._logs = {rank: BoundedLog(folder / f"rank-{rank}.log", limit_bytes) for rank in range(ranks)}
@@ -97,6 +101,7 @@ class LabelledLogs:
                 parts.setdefault(log, []).append(text)
             if log is None or text.startswith(_LAUNCHER_WORDS):
                 parts.setdefault(self._launcher, []).append(text)
+                self.task_failed = self.task_failed or _FAILED_TASK.match(text) is not None
         for log, texts in parts.items():
             log.write(b"\n".join(texts) + b"\n")
 

@@ -156,7 +156,8 @@ def _plan_srun(config: TrialConfig, grant: Grant, files: AttemptFiles, program: 
         "--cpu-bind=none",
         # Our ranks meet over a file and TCP; a PMI of the site's default would only fail in its own ways.
         f"--mpi={workload['srun_mpi'] if command else 'none'}",
-        "--kill-on-bad-exit=1",
+        # A rank that fails ends the others by the supervisor, after a grace: srun would lose its last words.
+        "--kill-on-bad-exit=0",
         f"--wait={LINGER_S:.0f}",
         # Every rank's output comes to the supervisor, which alone can keep logs from filling the disk.
         "--label",

@@ -54,6 +54,8 @@ class Watch:
     groups: list[int] = field(default_factory=list)
     """Process groups that were started, by their leaders' pids."""
     exits: list[Exit] = field(default_factory=list)
+    launched: list[LabelledLogs] = field(default_factory=list)
+    """What launchers say of the ranks that they started."""
     reason: str = ""
     """Why the rest is being stopped: `signal`, `time`, `failure`; empty while nothing is."""
     terminate_at: float = float("inf")
@@ -124,6 +126,8 @@ def _start(watch: Watch, plan: LaunchPlan, index: int) -> None:
     """
     process = plan.processes[index]
     log = _open_log(process, plan.log_limit_bytes)
+    if isinstance(log, LabelledLogs):
+        watch.launched.append(log)
     try:
         child = _popen(process)
     except OSError as error:
@@ -183,7 +187,7 @@ def _schedule_stop(watch: Watch, now: float, *, signalled: bool, late: bool, sto
         if watch.reason not in ("signal", "time"):
             watch.reason = "signal" if signalled else "time"
             watch.terminate_at = min(watch.terminate_at, now)
-    elif not watch.reason and watch.kill_at == float("inf") and any(exit_.code for exit_ in watch.exits):
+    elif not watch.reason and watch.kill_at == float("inf") and _has_failed(watch):
         watch.reason = "failure"
         watch.terminate_at = now + FAILURE_GRACE_S
     elif watch.exits and watch.terminate_at == float("inf"):
@@ -192,6 +196,10 @@ def _schedule_stop(watch: Watch, now: float, *, signalled: bool, late: bool, sto
         watch.kill_at = now + stop_grace_s
         for child in watch.alive.values():
             _signal_group(child.pid, signal.SIGTERM)
+
+
+def _has_failed(watch: Watch) -> bool:
+    return any(exit_.code for exit_ in watch.exits) or any(log.task_failed for log in watch.launched)
 
 
 def _carry_out_stop(watch: Watch, now: float) -> None:

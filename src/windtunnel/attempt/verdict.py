@@ -78,6 +78,9 @@ def judge_ending(ending: Ending) -> tuple[Verdict, str]:
 
 def _judge(ending: Ending) -> tuple[Verdict, str]:
     failed = next((exit_ for exit_ in ending.exits if exit_.code and not exit_.stopped), None)
+    if failed is None and ending.reason == "failure":
+        # srun itself ends last, and because we stop it; it has told which of its tasks failed.
+        failed = next((exit_ for exit_ in ending.exits if exit_.code), None)
     if ending.done_problem is None:
         late = f", though {_name_exit(ending, failed)} afterwards" if failed else ""
         return Verdict.COMPLETED, f"DONE.json is valid{late}"
@@ -120,12 +123,14 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
         return Verdict.NODE_FAIL, f"{how}: {_last_line(ending.launcher_log)}"
     killed = _find_killed(ending) if cause is None or cause.secondary else None
     if killed is not None:
-        return _judge_kill(ending, killed)
-    if cause is not None:
-        return Verdict.FAILED, _name_error(cause)
+        return _judge_kill(ending, _name_exit(ending, killed))
     named = _TASK_END.search(ending.launcher_log)
     if named is not None:
         how = _name_task(int(named[1]), named[2])
+        if named[2].startswith("Killed") and (cause is None or cause.secondary):
+            return _judge_kill(ending, how)
+    if cause is not None:
+        return Verdict.FAILED, _name_error(cause)
     rank = int(named[1]) if named is not None else failed.index
     tail = ending.log_tails.get(rank) or next(iter(ending.log_tails.values()), "")
     if any(words in tail.lower() for words in _OOM_LAST_WORDS):
@@ -145,8 +150,7 @@ def _find_killed(ending: Ending) -> Exit | None:
     return next((exit_ for exit_ in unsought if _signal_of(exit_.code) == signal.SIGKILL), None)
 
 
-def _judge_kill(ending: Ending, killed: Exit) -> tuple[Verdict, str]:
-    how = _name_exit(ending, killed)
+def _judge_kill(ending: Ending, how: str) -> tuple[Verdict, str]:
     # The kernel's count is of the whole host: it explains a kill of ours, and nothing else.
     if ending.oom_kills:
         return Verdict.OOM, f"{how}: killed for memory"

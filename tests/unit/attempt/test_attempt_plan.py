@@ -61,7 +61,7 @@ def test_slurm_ranks_are_one_srun_in_our_order_of_hosts() -> None:
         "--distribution=arbitrary",
         "--cpu-bind=none",
         "--mpi=none",
-        "--kill-on-bad-exit=1",
+        "--kill-on-bad-exit=0",
         "--wait=60",
         "--label",
         "--",

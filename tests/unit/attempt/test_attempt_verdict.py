@@ -149,6 +149,19 @@ def test_srun_names_the_rank_that_failed_and_not_those_that_it_ended_itself(log:
     assert judge_ending(ending) == (Verdict.FAILED, evidence)
 
 
+def test_a_failure_is_told_though_we_ended_srun_after_it() -> None:
+    stopped = (Exit(0, 143, stopped=True),)
+    ending = replace(BAD, exits=stopped, reason="failure", slurm=True, launcher="srun", launcher_log=SRUN_LOG)
+    assert judge_ending(ending) == (Verdict.FAILED, "rank 3 ended with code 1")
+
+
+def test_a_rank_of_several_that_was_killed_from_outside_is_lost() -> None:
+    log = "srun: error: n1: task 3: Killed\nsrun: error: n0: task 0: Terminated\n"
+    stopped = (Exit(0, 143, stopped=True),)
+    ending = replace(BAD, exits=stopped, reason="failure", slurm=True, launcher="srun", launcher_log=log)
+    assert judge_ending(ending) == (Verdict.LOST, "rank 3 ended: Killed, not by us and not for memory")
+
+
 def test_sruns_word_of_a_step_out_of_memory_is_believed() -> None:
     log = "srun: error: n0: task 0: Out Of Memory\n"
     ending = replace(BAD, exits=(Exit(0, 137, stopped=False),), slurm=True, launcher="srun", launcher_log=log)

@@ -47,6 +47,7 @@ def test_labelled_lines_go_to_their_ranks_and_sruns_words_apart(tmp_path: Path) 
     ):
         logs.write(part)
     logs.close()
+    assert logs.task_failed
     assert (tmp_path / "rank-0.log").read_text() == "hello\n\nlast\n"
     assert (tmp_path / "rank-10.log").read_text() == "3: three\n"
     assert (tmp_path / "rank-5.log").read_text() == ""
@@ -56,5 +57,11 @@ def test_labelled_lines_go_to_their_ranks_and_sruns_words_apart(tmp_path: Path) 
 def test_what_the_daemon_says_in_a_ranks_place_is_seen_in_both(tmp_path: Path) -> None:
     logs = LabelledLogs(tmp_path, tmp_path / "srun.log", ranks=1, limit_bytes=LIMIT)
     logs.write(b"0: slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n99: not a rank of ours\n")
+    logs.write(b"srun: error: n0: tasks 0-1: Terminated\n0: srun says: error: n1: task 0: Exited\n")
+    assert not logs.task_failed
     assert "oom_kill" in (tmp_path / "rank-0.log").read_text()
-    assert (tmp_path / "srun.log").read_text().endswith("99: not a rank of ours\n")
+    assert (
+        (tmp_path / "srun.log")
+        .read_text()
+        .endswith("99: not a rank of ours\nsrun: error: n0: tasks 0-1: Terminated\n")
+    )

@@ -58,3 +58,12 @@ def test_a_grandchild_that_holds_the_pipe_delays_nobody(tmp_path: Path) -> None:
     run_ranks(plan, stop=StopRequest(), beat=lambda: None)
     assert time.monotonic() - started < 30
     assert plan.processes[0].log.read_text() == "gone\n"
+
+
+def test_a_rank_that_the_launcher_calls_failed_ends_the_others_after_its_last_words(tmp_path: Path) -> None:
+    text = "echo 'srun: error: n1: task 1: Exited with exit code 1'; sleep 0.5; echo '1: last words'; exec sleep 600"
+    process = Process(("sh", "-c", text), {}, tmp_path / "srun.log", labelled_ranks=2)
+    plan = LaunchPlan((process,), ("n0", "n1"), None, None, launcher="srun")
+    exits, reason = run_ranks(plan, stop=StopRequest(), beat=lambda: None)
+    assert ([exit_.code for exit_ in exits], reason) == ([-15], "failure")
+    assert (tmp_path / "rank-1.log").read_text() == "last words\n"
