@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from windtunnel.errors import ClusterError
 from windtunnel.hostlist import expand_hostlist
+from windtunnel.slurm.job import read_job_id
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,3 @@ def find_grant(kind: str, environ: Mapping[str, str]) -> Grant:
             "start it inside a job, or let `windtunnel sweep` submit it"
         )
     return Grant(tuple(expand_hostlist(environ["SLURM_JOB_NODELIST"])), read_job_id(environ), slurm=True)
-
-
-def read_job_id(environ: Mapping[str, str]) -> str:
-    """The job's id: `12`, or `12_3` for task 3 of array 12."""
-    array, task = environ.get("SLURM_ARRAY_JOB_ID"), environ.get("SLURM_ARRAY_TASK_ID")
-    return f"{array}_{task}" if array and task else environ.get("SLURM_JOB_ID", "")

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from windtunnel.artifacts import read_artifact
-from windtunnel.attempt.grant import read_job_id
 from windtunnel.attempt.ranks import catch_stop
 from windtunnel.attempt.run import run_attempt
 from windtunnel.attempt.settle import append_or_say
-from windtunnel.errors import ArtifactError, InputFileError, WindtunnelError
+from windtunnel.errors import WindtunnelError
+from windtunnel.ledger.facts import read_end
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
 from windtunnel.ledger.log import Event, read_events
 from windtunnel.ledger.reconcile import find_wish
 from windtunnel.records.trial import AttemptEnd, Verdict
+from windtunnel.slurm.job import read_job_id
 
 _GOES_ON = frozenset({Verdict.PREEMPTED, Verdict.NODE_FAIL})
 """Ends of a trial in this very job after which the job, started again, runs it again."""
@@ -57,7 +57,7 @@ def is_due(folder: TrialFolder, job_id: str) -> bool:
     if folder.done.exists() or _went_elsewhere(events, job_id) or find_wish(events) is not None:
         return False
     numbers = read_attempt_numbers(folder)
-    end = _read_end(folder.end(numbers[-1])) if numbers else None
+    end = read_end(folder.end(numbers[-1])) if numbers else None
     return end is None or end.job_id != job_id or end.verdict in _GOES_ON
 
 
@@ -65,13 +65,6 @@ def _went_elsewhere(events: Sequence[Event], job_id: str) -> bool:
     # The driver may not have written this job's id down yet: its submission is then the last word.
     last = next((event for event in reversed(events) if event.kind in ("submitting", "submitted")), None)
     return last is not None and last.kind == "submitted" and last.details.get("job_id") != job_id
-
-
-def _read_end(path: Path) -> AttemptEnd | None:
-    try:
-        return read_artifact(path, AttemptEnd)
-    except (ArtifactError, InputFileError):
-        return None
 
 
 def _tell(end: AttemptEnd, folder: TrialFolder | None = None) -> bool:

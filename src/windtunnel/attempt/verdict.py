@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windtunnel.attempt.ranks import Exit
+from windtunnel.ledger.tail import find_last_line
 from windtunnel.records.trial import Verdict
 
 _OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
@@ -120,7 +121,7 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
     if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
     if any(text in launcher for text in _NODE_TEXTS):
-        return Verdict.NODE_FAIL, f"{how}: {_last_line(ending.launcher_log)}"
+        return Verdict.NODE_FAIL, f"{how}: {find_last_line(ending.launcher_log)}"
     killed = _find_killed(ending) if cause is None or cause.secondary else None
     if killed is not None:
         return _judge_kill(ending, _name_exit(ending, killed))
@@ -175,7 +176,3 @@ def _signal_of(code: int) -> signal.Signals | None:
         return signal.Signals(number)
     except ValueError:
         return None
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -10,9 +10,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from windtunnel.slurm.job import read_job_id
 
 _PICKLE_TIMEOUT_S = 60.0
 _POLL_S = 0.1
@@ -35,7 +37,9 @@ class _Unpickler(pickle.Unpickler):
 def main(argv: Sequence[str]) -> int:
     """`python -m windtunnel.launch.call FOLDER`, inside a job."""
     os.environ["SUBMITIT_FOLDER"] = argv[0]  # where `submitit.JobEnvironment` of a user's function looks
-    return run_call(Path(argv[0]), read_job_id(os.environ))
+    job_id = read_job_id(os.environ)
+    assert job_id, "this runs inside a job"
+    return run_call(Path(argv[0]), job_id)
 
 
 def run_call(folder: Path, job_id: str) -> int:
@@ -75,12 +79,6 @@ def write_outcome(path: Path, outcome: tuple[str, Any]) -> None:
     temporary = path.with_name(f"{path.name}.save_tmp")
     temporary.write_bytes(data)
     temporary.rename(path)
-
-
-def read_job_id(env: Mapping[str, str]) -> str:
-    """This job's id as squeue writes it: `12`, or `12_3` in an array."""
-    array = env.get("SLURM_ARRAY_JOB_ID")
-    return f"{array}_{env['SLURM_ARRAY_TASK_ID']}" if array else env["SLURM_JOB_ID"]
 
 
 def exec_command(argv: Sequence[str]) -> None:

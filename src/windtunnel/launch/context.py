@@ -47,8 +47,3 @@ class SweepContext:
     def command_of(self, *trials: PlannedTrial) -> tuple[str, ...]:
         """The command that runs the trials' next attempts, one after the other."""
         return (*self.supervisor, *(str(self.folder_of(trial).path) for trial in trials))
-
-
-def count_steps(trial: PlannedTrial) -> int:
-    """Steps after which the trial is done; 0 for a program that says so itself."""
-    return trial.steps

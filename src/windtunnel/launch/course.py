@@ -5,7 +5,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from windtunnel.launch.context import SweepContext, count_steps
+from windtunnel.launch.context import SweepContext
 from windtunnel.launch.progress import Progress
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
@@ -92,7 +92,7 @@ class Course:
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""
-        return read_facts(self.folder, steps=count_steps(self.trial))
+        return read_facts(self.folder, steps=self.trial.steps)
 
 
 def _scale_reread(watched: int) -> float:
@@ -110,7 +110,7 @@ def _signature(path: str) -> tuple[int, int]:
 def begin_course(trial: PlannedTrial, context: SweepContext, *, number: int, total: int) -> Course:
     """The course of the plan's trial `number`, counted from 1."""
     folder = context.folder_of(trial)
-    progress = Progress(folder.metrics, count_steps(trial))
+    progress = Progress(folder.metrics, trial.steps)
     return Course(trial, f"trial {number} of {total}: {trial.name}", folder, progress)
 
 

@@ -9,11 +9,10 @@ from windtunnel.launch.context import SweepContext
 from windtunnel.launch.jobs import find_stderr
 from windtunnel.launch.packs import find_task, submit_packs, supply_command
 from windtunnel.launch.room import ANY, Room
-from windtunnel.launch.shapes import Pack, cut_arrays, cut_packs
+from windtunnel.launch.shapes import Pack, cut_arrays, pack_within
 from windtunnel.launch.slurmwatch import SlurmWatch
 from windtunnel.ledger.reconcile import JobSight
 from windtunnel.ledger.tail import read_last_line
-from windtunnel.planner.table import group_by_shape
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.slurm.limits import Limits, read_limits
 from windtunnel.slurm.queue import QueuedJob, cancel_jobs, read_queue_by_name
@@ -55,7 +54,8 @@ class SlurmBackend:
         submitted = Submitted({})
         limits, room = self._open()
         room.begin({trial.shape for trial in trials})
-        for array in cut_arrays(self._pack(trials, limits), limit=limits.max_array_tasks):
+        packs = pack_within(trials, limits, per_job=self._context.sweep.trials_per_job)
+        for array in cut_arrays(packs, limit=limits.max_array_tasks):
             part = self._submit_array(array, room, exclude)
             submitted.job_ids.update(part.job_ids)
             submitted.refusals.update(part.refusals)
@@ -108,13 +108,6 @@ class SlurmBackend:
                 self._limits, poll_s=self._context.sweep.poll_s, per_job=self._context.sweep.trials_per_job
             )
         return self._limits, self._room
-
-    def _pack(self, trials: Sequence[PlannedTrial], limits: Limits) -> list[Pack]:
-        packs: list[Pack] = []
-        for shape, group in group_by_shape(trials).items():
-            longest = limits.find_max_time_min(limits.resolve(shape.account, shape.qos, shape.partition))
-            packs += cut_packs(group, per_job=self._context.sweep.trials_per_job, max_time_min=longest)
-        return packs
 
     def _submit_array(self, packs: tuple[Pack, ...], room: Room, exclude: Sequence[str]) -> Submitted:
         shape = packs[0][0].shape

@@ -15,7 +15,7 @@ from windtunnel.launch.course import is_final
 from windtunnel.launch.fits import find_delays, find_misfits
 from windtunnel.launch.jobs import Estimate, estimate_start, render_script
 from windtunnel.launch.packs import name_submission
-from windtunnel.launch.shapes import Pack, cut_arrays, cut_packs, render_parameters
+from windtunnel.launch.shapes import cut_arrays, pack_within, render_parameters
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
@@ -133,7 +133,8 @@ def render_scripts(plan: Plan, context: SweepContext, limits: Limits | None = No
     limits = limits or Limits()
     name = name_submission(context.study, _MARK)
     scripts = []
-    for array in cut_arrays(_pack(_take_stock(plan, context).new, context, limits), limit=limits.max_array_tasks):
+    packs = pack_within(_take_stock(plan, context).new, limits, per_job=context.sweep.trials_per_job)
+    for array in cut_arrays(packs, limit=limits.max_array_tasks):
         shape, trials = array[0][0].shape, sum(len(pack) for pack in array)
         parameters = render_parameters(shape, context.cluster, name=name, trials=len(array[0]))
         told = f"{trials} trials in {len(array)} jobs of {shape.nodes} x {shape.ranks_per_node} ranks"
@@ -182,18 +183,10 @@ def _read_limits(warnings: list[str]) -> Limits | None:
 def _plan_shapes(trials: Sequence[PlannedTrial], context: SweepContext, limits: Limits) -> list[ShapePlan]:
     plans = []
     for shape, group in group_by_shape(trials).items():
-        packs = _pack(group, context, limits)
+        packs = pack_within(group, limits, per_job=context.sweep.trials_per_job)
         arrays = list(cut_arrays(packs, limit=limits.max_array_tasks))
         plans.append(ShapePlan(shape, len(group), len(packs), len(arrays)))
     return plans
-
-
-def _pack(trials: Sequence[PlannedTrial], context: SweepContext, limits: Limits) -> list[Pack]:
-    packs: list[Pack] = []
-    for shape, group in group_by_shape(trials).items():
-        longest = limits.find_max_time_min(limits.resolve(shape.account, shape.qos, shape.partition))
-        packs += cut_packs(group, per_job=context.sweep.trials_per_job, max_time_min=longest)
-    return packs
 
 
 def _check_shapes(

@@ -7,6 +7,7 @@ from windtunnel.planner.table import group_by_shape
 from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.slurm.deadline import find_signal_lead_s
+from windtunnel.slurm.limits import Limits
 
 MAX_ARRAY = 1_000_000
 """More tasks than any array has, for `%`: how many run at once is the scheduler's to say."""
@@ -30,6 +31,15 @@ def cut_packs(trials: Sequence[PlannedTrial], *, per_job: int = 1, max_time_min:
             size -= 1
         for start in range(0, len(group), size):
             yield tuple(group[start : start + size])
+
+
+def pack_within(trials: Sequence[PlannedTrial], limits: Limits, *, per_job: int) -> list[Pack]:
+    """Trials in packs of `per_job`, of fewer where the limits of their shape's account, QOS or partition ask it."""
+    packs: list[Pack] = []
+    for shape, group in group_by_shape(trials).items():
+        longest = limits.find_max_time_min(limits.resolve(shape.account, shape.qos, shape.partition))
+        packs += cut_packs(group, per_job=per_job, max_time_min=longest)
+    return packs
 
 
 def cut_arrays(packs: Sequence[Pack], *, limit: int) -> Iterator[tuple[Pack, ...]]:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from windtunnel.errors import CommandError
-from windtunnel.launch.context import count_steps
 from windtunnel.launch.onhost import stop_process
 from windtunnel.launch.packs import find_task, read_packs
 from windtunnel.ledger.facts import TrialFacts, read_facts
@@ -59,7 +58,7 @@ def withdraw_trials(store: Path, trials: Sequence[PlannedTrial], *, reason: str,
             sweep.rename(sweep.with_name(PARTIAL_SWEEP))
         for trial in trials:
             folder = trial_folder(store, trial.id)
-            facts = read_facts(folder, steps=count_steps(trial))
+            facts = read_facts(folder, steps=trial.steps)
             if plan_withdrawal(facts):
                 _append(folder, facts, "withdrawn", reason=reason)
 
@@ -79,7 +78,7 @@ def cancel_trials(store: Path, trials: Sequence[PlannedTrial], *, study: str, jo
     plans: dict[str, Cancelling] = {}
     for trial in trials:
         folder = trial_folder(store, trial.id)
-        facts = read_facts(folder, steps=count_steps(trial))
+        facts = read_facts(folder, steps=trial.steps)
         plans[trial.id] = plan_cancelling(facts)
         if plans[trial.id].step != Step.NONE:
             folder.path.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ def read_facts(folder: TrialFolder, *, steps: int) -> TrialFacts:
     """The facts of the trial whose id is the folder's name, and which is done after `steps` steps."""
     attempts = read_attempt_numbers(folder)
     outcome, problem = read_outcome(folder, steps=steps)
-    ends = {number: end for number in attempts if (end := _read_end(folder.end(number))) is not None}
+    ends = {number: end for number in attempts if (end := read_end(folder.end(number))) is not None}
     return TrialFacts(
         events=tuple(read_events(folder.path)),
         attempts=tuple(attempts),
@@ -61,7 +61,8 @@ def read_outcome(folder: TrialFolder, *, steps: int) -> tuple[TrialOutcome | Non
     return outcome, ""
 
 
-def _read_end(path: Path) -> AttemptEnd | None:
+def read_end(path: Path) -> AttemptEnd | None:
+    """The END.json at `path`; None when there is none, or none that can be read."""
     try:
         return read_artifact(path, AttemptEnd)
     except (ArtifactError, InputFileError):

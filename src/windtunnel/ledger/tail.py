@@ -14,4 +14,9 @@ def read_last_line(path: Path) -> str:
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:_LINE_CHARS]
+    return find_last_line(text)[:_LINE_CHARS]
+
+
+def find_last_line(text: str) -> str:
+    """The last line of `text` that has any; empty when none has."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

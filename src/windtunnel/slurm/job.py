@@ -22,3 +22,9 @@ def read_job_hosts(partition: str, env: Mapping[str, str] | None = None) -> tupl
             f"--partition={partition}, or set cluster.partition={found}"
         )
     return tuple(expand_hostlist(granted))
+
+
+def read_job_id(env: Mapping[str, str]) -> str:
+    """This job's id as squeue writes it: `12`, or `12_3` for task 3 of array 12; empty outside a job."""
+    array, task = env.get("SLURM_ARRAY_JOB_ID"), env.get("SLURM_ARRAY_TASK_ID")
+    return f"{array}_{task}" if array and task else env.get("SLURM_JOB_ID", "")

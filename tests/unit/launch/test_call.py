@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from submitit.core.utils import DelayedSubmission, pickle_load
 
-from windtunnel.launch.call import read_job_id, run_call
+from windtunnel.launch.call import run_call
+from windtunnel.slurm.job import read_job_id
 
 LIGHT = """
 import sys, windtunnel.launch.call
