@@ -90,16 +90,13 @@ def to_plain(value: Any) -> Any:
 
 def write_atomic(path: Path, data: bytes) -> Path:
     """Write beside `path`, fsync, rename, fsync the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_new(temporary, data)
         temporary.rename(path)
-    finally:
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
     fsync_dir(path.parent)
     return path
 
@@ -168,6 +165,19 @@ def explain_schema(path: Path, document: dict[str, Any], wanted: str) -> str:
     if version.isdecimal() and int(version) > int(ours):
         return f"{told}: it is newer than this version: pip install windtunnel=={writer}, or a later one"
     return f"{told}: it is of another version: {_AGAIN.format(path)}"
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
 
 
 def _fsync(path: Path) -> None:

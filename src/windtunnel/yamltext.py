@@ -5,6 +5,7 @@ PyYAML writes the same in five times the time, which a sweep would spend on the 
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -41,6 +42,7 @@ def _add_item(lines: list[str], item: Any, pad: str, head: str) -> None:
         lines.append(f"{head} {_render_scalar(item)}")
 
 
+@lru_cache(4096)
 def _render_key(key: str) -> str:
     return key if _PLAIN_KEY.fullmatch(key) and key.lower() not in _TAKEN else _render_text(key)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from windtunnel.errors import CommandError, FullQueueError
 from windtunnel.launch.backend import Submitted
@@ -31,6 +32,7 @@ class SlurmBackend:
         self._context = context
         self._say = say
         self._limits = limits
+        self._asked: Future[Limits] | None = None
         self._room: Room | None = None
         self._told = False
         self._recovery: tuple[str, float, Mapping[str, QueuedJob]] = "", float("-inf"), {}
@@ -44,7 +46,14 @@ class SlurmBackend:
 
     def room(self, active: int) -> int:
         """Slurm queues what does not run yet, up to what it takes of a user."""
-        return self._room.count() if self._room is not None else ANY
+        if self._room is not None:
+            return self._room.count()
+        if self._limits is None and self._asked is None:
+            # Slurm answers while the trials' files are written.
+            pool = ThreadPoolExecutor(1)
+            self._asked = pool.submit(read_limits)
+            pool.shutdown(wait=False)
+        return ANY
 
     def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
         """One job array a shape, as far as there is room: the rest waits.
@@ -99,7 +108,7 @@ class SlurmBackend:
     def _open(self) -> tuple[Limits, Room]:
         if self._limits is None:
             try:
-                self._limits = read_limits()
+                self._limits = self._asked.result() if self._asked is not None else read_limits()
             except CommandError as error:
                 self._say(f"Slurm's limits are not known: its defaults are taken for them: {error}")
                 self._limits = Limits()

@@ -22,7 +22,7 @@ MAX_SILENCES = 20
 IN_FLIGHT_S = 180.0
 """Time for which a submission without an answer may still be taken: sbatch itself tries again for two minutes
 while the controller is busy, also after the driver that started it was killed."""
-_WRITERS = 16
+_WRITERS = 8
 """Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
 

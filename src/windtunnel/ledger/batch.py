@@ -7,7 +7,7 @@ from typing import Any
 
 from windtunnel.ledger.log import append_event
 
-_WRITERS = 16
+_WRITERS = 8
 
 
 def append_events(told: Iterable[tuple[Path, dict[str, Any]]], kind: str, *, attempt: int) -> None:

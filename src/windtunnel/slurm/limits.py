@@ -5,6 +5,7 @@ Parsers are pure; `read_limits` runs scontrol and sacctmgr. A site without accou
 
 import getpass
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from windtunnel.errors import CommandError
@@ -198,17 +199,22 @@ def parse_tres(text: str) -> dict[str, int]:
 
 def read_limits() -> Limits:
     """The limits of this user. Raises CommandError when the controller does not answer; accounting may be silent."""
-    config = read_config()
-    limits = parse_limits(config, read_partitions())
-    if not config.get("AccountingStorageType", "").endswith("slurmdbd") or not limits.enforced:
-        return limits
-    user = getpass.getuser()
-    try:
-        account = parse_default_account(_ask("user", _USER_FIELDS, "where", f"user={user}"))
-        associations = parse_associations(_ask("assoc", (*_ASSOC_FIELDS, "maxtresperjob"), "where", f"user={user}"))
-        qos = parse_qos(_ask("qos", (*_QOS_FIELDS, "maxtresperjob")))
-    except CommandError:
-        return limits
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(read_partitions)
+        config = read_config()
+        limits = parse_limits(config, asked.result())
+        if not config.get("AccountingStorageType", "").endswith("slurmdbd") or not limits.enforced:
+            return limits
+        user = getpass.getuser()
+        mine = ("where", f"user={user}")
+        users = pool.submit(_ask, "user", _USER_FIELDS, *mine)
+        assocs = pool.submit(_ask, "assoc", (*_ASSOC_FIELDS, "maxtresperjob"), *mine)
+        rules = pool.submit(_ask, "qos", (*_QOS_FIELDS, "maxtresperjob"))
+        try:
+            account = parse_default_account(users.result())
+            associations, qos = parse_associations(assocs.result()), parse_qos(rules.result())
+        except CommandError:
+            return limits
     return replace(limits, user=user, default_account=account, associations=associations, qos=qos)
 
 
