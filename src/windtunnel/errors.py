@@ -16,6 +16,7 @@
     ├── DivergedError
     ├── LostRowsError
     ├── StorageError
+    ├── FencedError
     └── IncompleteError
         └── StoppedError
 
@@ -90,6 +91,10 @@ class LostRowsError(WindtunnelError):
 
 class StorageError(WindtunnelError):
     """A file system that takes no more: full, over a quota, or read-only."""
+
+
+class FencedError(WindtunnelError):
+    """A writer whose trial another attempt has taken over: it must publish nothing more."""
 
 
 class IncompleteError(WindtunnelError):

@@ -33,6 +33,8 @@ class AttemptFiles:
 
     folder: TrialFolder
     attempt: int
+    generation: int = 0
+    """Of the lease that the supervisor holds; 0 without one."""
 
     @property
     def path(self) -> Path:
@@ -61,7 +63,8 @@ class AttemptFiles:
 
 def make_trainer(config: TrialConfig, files: AttemptFiles, *, rank_command: Sequence[str], path: str) -> Program:
     """One rank of our own trainer; `path` is the PYTHONPATH so far."""
-    argv = (*rank_command, "--trial-dir", str(files.folder.path), "--attempt", str(files.attempt))
+    which = ("--attempt", str(files.attempt), "--generation", str(files.generation))
+    argv = (*rank_command, "--trial-dir", str(files.folder.path), *which)
     store = Path(config.features_manifest).parent
     folders = [files.folder.path, store, *(Path(part) for part in _roots(config, path))]
     return Program(argv, _common_env(config, path), folders=tuple(folders))

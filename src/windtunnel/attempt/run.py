@@ -72,7 +72,7 @@ def _run_next(
     rank_command: Sequence[str],
     limit_s: float | None,
 ) -> AttemptEnd:
-    files = AttemptFiles(folder, write_next_attempt(folder))
+    files = AttemptFiles(folder, write_next_attempt(folder), lease.generation)
     attempt, started, hosts = files.attempt, time.monotonic(), grant.hosts
     try:
         plan = _plan(config, grant, files, rank_command=rank_command)

@@ -1,7 +1,7 @@
-"""The torch side of a checkpoint: flat mappings of tensors through torch.distributed.checkpoint.
+"""The torch side of a checkpoint: flat mappings of tensors through torch.distributed.checkpoint, in our own files.
 
-Only tensors are handed over, so that reading unpickles no object of ours (torch reads them with
-`weights_only`). DCP's own index is a pickle of torch's classes: verify a checkpoint before reading it.
+DCP plans who writes and who reads which part of which tensor, also where a tensor lies in shards over ranks and is
+read by another number of them. Its own files are pickles and zips without hashes; ours are raw bytes in blocks.
 """
 
 import json
@@ -15,47 +15,48 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from windtunnel.errors import CheckpointError, StorageError
+from windtunnel.checkpoints.manifest import read_index, read_manifest
+from windtunnel.checkpoints.storage import BlockStorageReader, BlockStorageWriter, Publish, name_dtype
+from windtunnel.errors import CheckpointError, FencedError, StorageError
 from windtunnel.storage import describe_fault, find_storage_fault
 
 
-def save_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+def save_tensors(
+    folder: Path, tensors: Mapping[str, Tensor], publish: Publish, *, group: dist.ProcessGroup | None = None
+) -> None:
     """Write `tensors` into `folder`, all ranks together; a name on several ranks is written once.
 
-    Raises StorageError on all ranks when one's disk is full, and CheckpointError on any other failure of one.
+    Rank 0 calls `publish` with the records of all files, once every rank's are durable. Raises StorageError on all
+    ranks when one's disk is full, FencedError when the trial is another attempt's, and CheckpointError on any other
+    failure of one.
     """
     with _quiet_alone(), _named_failure(f"cannot write a checkpoint into {folder}"):
-        writer = FileSystemWriter(folder, sync_files=True)
-        save(dict(tensors), storage_writer=writer, no_dist=not dist.is_initialized())
+        writer = BlockStorageWriter(folder, publish)
+        save(dict(tensors), storage_writer=writer, process_group=group, no_dist=not dist.is_initialized())
 
 
 def load_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Fill `tensors` in place, all ranks together; raises CheckpointError where a name or shape differs."""
-    held = read_shapes(folder)
+    """Fill `tensors` in place, all ranks together, from blocks that verify.
+
+    Raises CheckpointError where a name, dtype or shape differs, or a byte is not what its manifest says.
+    """
+    held = read_index(folder).tensors
     for name, tensor in tensors.items():
-        if held.get(name) != tuple(tensor.shape):
-            raise CheckpointError(
-                f"{folder} holds {name} as {held.get(name, 'nothing')}, the model needs {tuple(tensor.shape)}"
-            )
+        found = f"{held[name].dtype} {held[name].shape}" if name in held else "nothing"
+        needed = f"{name_dtype(tensor.dtype)} {tuple(tensor.shape)}"
+        if found != needed:
+            raise CheckpointError(f"{folder} holds {name} as {found}, the model needs {needed}")
     with _quiet_alone(), _named_failure(f"cannot read the checkpoint {folder}"):
-        reader = FileSystemReader(folder)
+        reader = BlockStorageReader(folder, read_manifest(folder))
         load(dict(tensors), storage_reader=reader, no_dist=not dist.is_initialized())
 
 
 def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     """Shape of every tensor that the checkpoint holds, by name."""
-    with _named_failure(f"cannot read the index of {folder}"):
-        metadata = FileSystemReader(folder).read_metadata()
-    return {
-        name: tuple(entry.size)
-        for name, entry in metadata.state_dict_metadata.items()
-        if isinstance(entry, TensorStorageMetadata)
-    }
+    return {name: tensor.shape for name, tensor in read_index(folder).tensors.items()}
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -80,6 +81,8 @@ def _named_failure(what: str) -> Iterator[None]:
     except (CheckpointException, OSError, RuntimeError, ValueError, KeyError) as error:
         # CheckpointException derives from BaseException, and would pass every handler above.
         cause = _find_cause(error)
+        if isinstance(cause, FencedError | CheckpointError):
+            raise cause from None
         fault = find_storage_fault(cause)
         if fault is not None:
             raise StorageError(f"{what}: {describe_fault(fault)}") from cause

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from windtunnel.artifacts import hash_json, read_artifact, write_artifact
-from windtunnel.checkpoints.format import list_checkpoints, read_manifest, verify_checkpoint
+from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest
+from windtunnel.checkpoints.verify import verify_checkpoint
 from windtunnel.errors import CheckpointError
 from windtunnel.records.checks import CheckpointCheck, CheckpointReport
 from windtunnel.records.trial import Sweep, SweepEntry

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def add_tool_parsers(subparsers: "Subparsers") -> None:
-    """Add `init`, `train`, `profile` and `trial`."""
+    """Add `init`, `train`, `profile`, `fsck`, `doctor` and `trial`."""
     init = subparsers.add_parser("init", help="begin a project of your own: a study, a model, a Snakefile")
     init.add_argument("folder", type=Path, metavar="DIR", help="a new or empty folder")
     init.set_defaults(func=_init)
@@ -20,6 +20,8 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     install = actions.add_parser("install", help="copy a profile, and a site file to fill in")
     install.add_argument("name", help="local, slurm or testbed")
     install.set_defaults(func=_install)
+    fsck = subparsers.add_parser("fsck", help="check what is on disk, byte by byte")
+    add_fsck_options(fsck)
     doctor = subparsers.add_parser("doctor", help="look at this machine and its cluster, and say what to set")
     add_doctor_options(doctor)
     doctor.set_defaults(func=_doctor)
@@ -33,6 +35,24 @@ def add_train_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep over comma-separated values")
     parser.add_argument("--cfg", choices=("job", "hydra", "all"), help="print the composed configuration and end")
     parser.add_argument("overrides", nargs="*", help="Hydra's, such as study=quickstart or training.steps=50")
+
+
+def add_fsck_options(parser: argparse.ArgumentParser) -> None:
+    """What `fsck` takes."""
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    checkpoints = kinds.add_parser("checkpoints", help="checkpoints of a trial: list, verify, explain")
+    actions = checkpoints.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for action, text in (
+        ("list", "what there is, unread"),
+        ("verify", "read every byte, and say which one a resume would take"),
+        ("explain", "what one holds, and which tensors its damage touches"),
+    ):
+        parser = actions.add_parser(action, help=text)
+        parser.add_argument("where", metavar="TRIAL", help="a trial's id or name, its folder, or a checkpoint's")
+        parser.add_argument("--study", help="study to look for the trial in (all)")
+        parser.add_argument("--results", type=Path, help="folder of the studies' results (results)")
+        parser.add_argument("--json", dest="as_json", action="store_true", help="as JSON")
+        parser.set_defaults(func=_fsck_checkpoints)
 
 
 def add_doctor_options(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +70,12 @@ def _doctor(args: argparse.Namespace) -> int:
     return run_doctor(
         partition=args.partition, store=args.store, wait_s=args.wait, job=args.job, as_json=args.as_json
     )
+
+
+def _fsck_checkpoints(args: argparse.Namespace) -> int:
+    from windtunnel.cli.fsck import run_fsck_checkpoints
+
+    return run_fsck_checkpoints(args.action, args.where, study=args.study, results=args.results, as_json=args.as_json)
 
 
 def _init(args: argparse.Namespace) -> None:

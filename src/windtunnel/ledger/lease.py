@@ -48,6 +48,11 @@ class Lease:
         self._beaten = time.monotonic()
         self._lost = False
 
+    @property
+    def generation(self) -> int:
+        """Its number, higher than that of every lease before it."""
+        return int(self._path.name)
+
     def beat(self) -> None:
         """Show that the holder lives. Raises BusyError, from then on, when another process took the lease over.
 
@@ -112,6 +117,19 @@ def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S,
     finally:
         mine.unlink(missing_ok=True)
     raise BusyError(f"{what}: {_TRIES} other processes took its lease in {folder} just now: try again")
+
+
+def is_newest_generation(folder: Path, generation: int) -> bool:
+    """Whether the lease of that number is held still, and none follows it. Raises OSError when nobody can say.
+
+    The file itself is opened: a network file system then asks its server rather than its cache.
+    """
+    try:
+        free = bool(json.loads((folder / str(generation)).read_text())["free"])
+    except FileNotFoundError:
+        return False
+    newest = _newest(folder)
+    return not free and newest is not None and newest.name == str(generation)
 
 
 def start_beating(leases: Sequence[Lease], *, tell: Callable[[BusyError], None] = lambda _: None) -> threading.Event:

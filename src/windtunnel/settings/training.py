@@ -22,8 +22,14 @@ class TrainingSettings(Settings):
     """Arithmetic of the forward and backward pass: `fp32`, or `bf16` autocast with fp32 weights."""
     checkpoint_every: int = Field(default=50, ge=1)
     """Steps between checkpoints; the last step always makes one."""
+    async_checkpoints: bool = True
+    """Write checkpoints while training goes on, from a copy of the state in memory, which takes as much of that."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Newest checkpoints kept."""
+    keep_every_steps: int = Field(default=0, ge=0)
+    """Keep those after whole multiples of so many steps, too; 0 keeps none for that."""
+    keep_best: int = Field(default=0, ge=0)
+    """Keep so many of the lowest training loss, too."""
     log_every: int = Field(default=10, ge=1)
     """Steps between records in metrics.jsonl."""
     threads_per_rank: int = Field(default=1, ge=1)

@@ -19,18 +19,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.training", description="One rank of a trial.")
     parser.add_argument("--trial-dir", type=Path, required=True, help="the trial's folder, with its config.yaml")
     parser.add_argument("--attempt", type=int, required=True, help="number of this attempt; its folder exists")
+    parser.add_argument("--generation", type=int, default=0, help="number of the trial's lease that it runs under")
     arguments = parser.parse_args(argv)
     trial_dir = arguments.trial_dir.absolute()
     try:
         with umask_of_store([trial_dir]):  # an mpiexec of another host's does not hand ours on
-            start_rank(trial_dir, arguments.attempt)
+            start_rank(trial_dir, arguments.attempt, generation=arguments.generation)
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-def start_rank(trial_dir: Path, attempt: int) -> None:
+def start_rank(trial_dir: Path, attempt: int, *, generation: int = 0) -> None:
     """Set what must be set before torch loads, then run; what ends the rank early is left for the supervisor."""
     started = time.perf_counter()
     env = read_rank_env()
@@ -43,7 +44,7 @@ def start_rank(trial_dir: Path, attempt: int) -> None:
     from windtunnel.training.run import run_rank
 
     try:
-        run_rank(trial_dir, attempt=attempt, config=config, env=env, started=started)
+        run_rank(trial_dir, attempt=attempt, generation=generation, config=config, env=env, started=started)
     except (Exception, CheckpointException) as error:
         # The one broad handler of a rank: whatever ends it is written down, and raised again.
         write_failure(trial_dir / "attempts" / str(attempt), env.rank, error)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.artifacts import hash_json
-from windtunnel.checkpoints.format import CheckpointManifest
+from windtunnel.checkpoints.fence import Fence
+from windtunnel.checkpoints.manifest import CheckpointManifest
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.records.trial import TrialConfig
 from windtunnel.settings.study import TrialSettings
@@ -31,6 +32,7 @@ class Run:
     mesh: Mesh
     data: TrialData
     seed: int
+    fence: Fence = field(default_factory=Fence)
     phases_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -47,7 +49,7 @@ class Run:
         finally:
             self.phases_s[name] = self.phases_s.get(name, 0.0) + time.perf_counter() - started
 
-    def origin(self, step: int) -> CheckpointManifest:
+    def origin(self, step: int, *, train_loss: float | None = None) -> CheckpointManifest:
         """What a checkpoint of this run after `step` says of where it comes from; its files are not yet listed."""
         return CheckpointManifest(
             trial_id=self.config.trial.id,
@@ -55,7 +57,8 @@ class Run:
             world_size=self.mesh.world_size,
             settings_sha256=hash_json(self.config.trial.settings),
             source_sha256=self.config.identity.source_sha256,
-            files=(),
+            layout={"data": self.settings.parallelism.data},
+            train_loss=train_loss,
         )
 
     def step_rows(self, step: int) -> NDArray[np.int64]:

@@ -5,12 +5,14 @@ import time
 
 from torch import nn
 
+from windtunnel.checkpoints.retention import Retention
+from windtunnel.checkpoints.saver import Saver
 from windtunnel.errors import DivergedError
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
 from windtunnel.training.meters import MetricsLog
 from windtunnel.training.precision import autocast
-from windtunnel.training.resume import TrainState, save_state
+from windtunnel.training.resume import TrainState, state_tensors
 from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.units import format_count
 
@@ -19,6 +21,7 @@ def train(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     """Take steps from `state.step` to the last; raises DivergedError before anything that is not finite is kept."""
     settings = run.settings.training
     log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
+    saver = open_saver(run)
     run.phases_s["checkpoint"] = 0.0
     started = time.perf_counter()
     wrapped.train()
@@ -34,7 +37,10 @@ def train(run: Run, state: TrainState, wrapped: nn.Module) -> None:
             write_line(run, state, log, elapsed_s=time.perf_counter() - started)
         if checkpoint_due:
             log.sync()
-            write_checkpoint(run, state)
+            with run.phase("checkpoint"):
+                saver.save(state_tensors(state, run.mesh), run.origin(state.step, train_loss=state.meters.known_loss))
+    with run.phase("checkpoint"):
+        saver.wait()
     log.close()
     run.phases_s["train"] = time.perf_counter() - started - run.phases_s["checkpoint"]
 
@@ -87,13 +93,15 @@ def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float
     run.report(f"step {record.step}/{settings.steps}  loss {loss:.4f}  {rate} samples/s")
 
 
-def write_checkpoint(run: Run, state: TrainState) -> None:
-    """Publish a checkpoint of where the run is now."""
-    with run.phase("checkpoint"):
-        save_state(
-            state,
-            checkpoints_dir=run.checkpoints_dir,
-            origin=run.origin(state.step),
-            mesh=run.mesh,
-            keep=run.settings.training.keep_checkpoints,
-        )
+def open_saver(run: Run) -> Saver:
+    """What writes this run's checkpoints."""
+    settings = run.settings.training
+    kept = Retention(settings.keep_checkpoints, settings.keep_every_steps, settings.keep_best)
+    return Saver(
+        run.checkpoints_dir,
+        comm=run.mesh.comm,
+        fence=run.fence,
+        retention=kept,
+        group=run.mesh.saver_group,
+        asynchronous=settings.async_checkpoints,
+    )

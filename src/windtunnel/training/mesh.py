@@ -31,6 +31,8 @@ class Mesh:
     device: torch.device
     comm: Comm
     devices: DeviceMesh | None
+    saver_group: dist.ProcessGroup | None = None
+    """All ranks over Gloo, for the thread that writes checkpoints while training uses the others."""
 
     @property
     def is_root(self) -> bool:
@@ -46,7 +48,8 @@ def open_mesh(layout: ParallelismSettings, cluster: ClusterSettings, *, env: Ran
         return Mesh(env.rank, 1, device, SingleComm(), None)
     init_process_group(rendezvous, env, backend=choose_backend(device), timeout_s=_TIMEOUT_S)
     devices = init_device_mesh(device.type, (layout.data,), mesh_dim_names=("data",))
-    return Mesh(env.rank, env.world_size, device, TorchComm(), devices)
+    group = dist.new_group(backend="gloo")
+    return Mesh(env.rank, env.world_size, device, TorchComm(), devices, group)
 
 
 def close_mesh() -> None:

@@ -80,6 +80,11 @@ class Meters:
         self._losses: list[Tensor] = []
         self._line_times_s: list[float] = []
 
+    @property
+    def known_loss(self) -> float | None:
+        """Loss of the newest line; none before the first."""
+        return None if math.isnan(self.state.last_loss) else self.state.last_loss
+
     def start_step(self) -> None:
         """A step begins."""
         self._clock.start()

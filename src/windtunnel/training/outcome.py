@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from windtunnel.artifacts import hash_json, write_artifact
-from windtunnel.checkpoints.format import checkpoint_name
+from windtunnel.checkpoints.manifest import checkpoint_name
 from windtunnel.comm.base import run_on_root
 from windtunnel.records.trial import Evaluation, TrialOutcome
 from windtunnel.training.context import Run
@@ -18,10 +18,12 @@ def publish_outcome(
     """Gather what ranks know of themselves and write DONE.json, on which the trial is completed."""
     ranks = run.mesh.comm.allgather((read_host(), read_peak_rss_mib()))
     outcome = describe_outcome(run, state, ranks=ranks, evaluations=evaluations, resumed_from=resumed_from)
-    run_on_root(
-        run.mesh.comm,
-        lambda: write_artifact(run.folder.done, outcome, settings_hash=hash_json(run.config.trial.settings)),
-    )
+
+    def publish() -> None:
+        run.fence.check()
+        write_artifact(run.folder.done, outcome, settings_hash=hash_json(run.config.trial.settings))
+
+    run_on_root(run.mesh.comm, publish)
     scores = ", ".join(f"{part.split} loss {part.loss:.4f}" for part in evaluations)
     run.report(f"done after step {state.step}: {scores}, {outcome.samples_per_s:.0f} samples/s")
 

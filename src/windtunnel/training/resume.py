@@ -4,7 +4,6 @@ It holds the model, the optimizer, and of every rank its random generators, its 
 """
 
 import random
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from windtunnel.checkpoints.dcp import load_tensors, model_tensors, pack_json, read_shapes, save_tensors, unpack_json
-from windtunnel.checkpoints.format import (
-    CheckpointManifest,
-    Choice,
-    choose_checkpoint,
-    keep_newest,
-    publish_checkpoint,
-    remove_leftovers,
-    start_checkpoint,
-)
+from windtunnel.checkpoints.dcp import load_tensors, model_tensors, pack_json, read_shapes, unpack_json
+from windtunnel.checkpoints.manifest import CheckpointManifest
+from windtunnel.checkpoints.publish import remove_leftovers, set_aside
+from windtunnel.checkpoints.verify import Choice, choose_checkpoint
 from windtunnel.comm.base import run_on_root
-from windtunnel.errors import CheckpointError, StorageError
+from windtunnel.errors import CheckpointError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters, MeterState
 
@@ -40,30 +33,9 @@ class TrainState:
     step: int = 0
 
 
-def save_state(
-    state: TrainState, *, checkpoints_dir: Path, origin: CheckpointManifest, mesh: Mesh, keep: int
-) -> Path:
-    """Publish a checkpoint after `state.step`, all ranks together, then let go of those past `keep`.
-
-    What could not be written whole is removed at once: a full disk would stay full.
-    """
-    temporary = Path(run_on_root(mesh.comm, lambda: str(start_checkpoint(checkpoints_dir))))
-    try:
-        return _write_state(state, temporary, origin=origin, mesh=mesh, keep=keep)
-    except (CheckpointError, StorageError, OSError):
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _write_state(state: TrainState, temporary: Path, *, origin: CheckpointManifest, mesh: Mesh, keep: int) -> Path:
-    save_tensors(temporary, {**model_tensors(state.model), **optimizer_tensors(state), **rank_tensors(state, mesh)})
-
-    def publish() -> str:
-        final = publish_checkpoint(temporary, origin)
-        keep_newest(temporary.parent, keep)
-        return str(final)
-
-    return Path(run_on_root(mesh.comm, publish))
+def state_tensors(state: TrainState, mesh: Mesh) -> dict[str, Tensor]:
+    """All of the state that this rank holds, by the names that a checkpoint gives it."""
+    return {**model_tensors(state.model), **optimizer_tensors(state), **rank_tensors(state, mesh)}
 
 
 def find_start(checkpoints_dir: Path, *, origin: CheckpointManifest, mesh: Mesh) -> Choice:
@@ -74,6 +46,8 @@ def find_start(checkpoints_dir: Path, *, origin: CheckpointManifest, mesh: Mesh)
         choice = choose_checkpoint(checkpoints_dir)
         if choice.manifest is not None:
             check_origin(choice.manifest, origin)
+        for path in choice.passed_over:
+            set_aside(path)
         return choice
 
     return run_on_root(mesh.comm, choose)

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from windtunnel.checkpoints.fence import Fence
 from windtunnel.comm.base import run_on_root
 from windtunnel.comm.ranks import RankEnv
 from windtunnel.ledger.facts import read_outcome
@@ -28,10 +29,13 @@ from windtunnel.training.resume import TrainState, find_start, load_state
 from windtunnel.training.step import make_optimizer
 
 
-def run_rank(trial_dir: Path, *, attempt: int, config: TrialConfig, env: RankEnv, started: float) -> None:
+def run_rank(
+    trial_dir: Path, *, attempt: int, config: TrialConfig, env: RankEnv, started: float, generation: int = 0
+) -> None:
     """Do this rank's part of a trial; rank 0 publishes its outcome. Nothing is done where there is one already.
 
-    `started` is the moment, on `time.perf_counter`, that set-up is counted from.
+    `started` is the moment, on `time.perf_counter`, that set-up is counted from; `generation` that of the lease
+    under which the rank was started, 0 without one.
     """
     folder = TrialFolder(trial_dir)
     settings = parse_settings(TrialSettings, config.trial.settings, where=str(folder.config))
@@ -39,7 +43,8 @@ def run_rank(trial_dir: Path, *, attempt: int, config: TrialConfig, env: RankEnv
     if outcome is not None:
         print(f"{folder.done} is there: nothing to do", flush=True)
         return
-    run = open_run(folder, attempt=attempt, config=config, settings=settings, env=env)
+    fence = Fence(folder.lease if generation else None, generation)
+    run = open_run(folder, attempt=attempt, config=config, settings=settings, env=env, fence=fence)
     if problem:
         run.report(f"making the outcome again: {problem}")
     state, wrapped = set_up(run)
@@ -53,7 +58,9 @@ def run_rank(trial_dir: Path, *, attempt: int, config: TrialConfig, env: RankEnv
     close_mesh()
 
 
-def open_run(folder: TrialFolder, *, attempt: int, config: TrialConfig, settings: TrialSettings, env: RankEnv) -> Run:
+def open_run(
+    folder: TrialFolder, *, attempt: int, config: TrialConfig, settings: TrialSettings, env: RankEnv, fence: Fence
+) -> Run:
     """Join the other ranks and read the data."""
     set_arithmetic(settings.training)
     rendezvous = folder.attempt(attempt) / "rendezvous.json"
@@ -67,6 +74,7 @@ def open_run(folder: TrialFolder, *, attempt: int, config: TrialConfig, settings
         mesh=mesh,
         data=load_data(Path(config.features_manifest), settings),
         seed=derive_seed(settings),
+        fence=fence,
     )
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from toy_trial import TCN, read_log, run_ranks, trial_settings, write_features, write_trial
 from windtunnel.artifacts import read_artifact
-from windtunnel.checkpoints.format import list_checkpoints, verify_checkpoint
+from windtunnel.checkpoints.manifest import list_checkpoints
+from windtunnel.checkpoints.verify import verify_checkpoint
 from windtunnel.records.trial import TrialOutcome
 
 PLAIN = {**TCN, "args": {"channels": 8}}  # without dropout, which ranks draw apart
@@ -107,11 +108,11 @@ def test_a_damaged_checkpoint_is_passed_over_by_name_for_the_one_before(tmp_path
     first = read_artifact(trial / "DONE.json", TrialOutcome)
     losses = _read_losses(trial)
     (trial / "DONE.json").unlink()
-    (trial / "checkpoints/step-00000020/__0_0.distcp").write_bytes(b"")
+    (trial / "checkpoints/step-00000020/rank-00000.bin").write_bytes(b"")
     assert run_ranks(trial, ranks=1, attempt=2) == [0]
     outcome = read_artifact(trial / "DONE.json", TrialOutcome)
     assert outcome.resumed_from_step == 14
-    assert "skipped checkpoint step-00000020: step-00000020/__0_0.distcp has 0 bytes" in read_log(trial, attempt=2)
+    assert "skipped checkpoint step-00000020: step-00000020/rank-00000.bin has 0 bytes" in read_log(trial, attempt=2)
     assert outcome.evaluations == first.evaluations
     assert _read_losses(trial) == losses
 

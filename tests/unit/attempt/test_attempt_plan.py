@@ -27,10 +27,18 @@ def make_config(cluster: ClusterSettings, *, ranks: int, nodes: int = 1) -> Tria
 def test_local_ranks_are_processes_with_torchruns_names() -> None:
     config = make_config(ClusterSettings(kind="local", partition="local"), ranks=2)
     plan = plan_attempt(
-        config, Grant(("here",), "", slurm=False), files=AttemptFiles(FOLDER, 3), rank_command=RANK, path="/site"
+        config, Grant(("here",), "", slurm=False), files=AttemptFiles(FOLDER, 3, 8), rank_command=RANK, path="/site"
     )
     assert [process.log.name for process in plan.processes] == ["rank-0.log", "rank-1.log"]
-    assert plan.processes[1].argv == (*RANK, "--trial-dir", "/store/trials/abc", "--attempt", "3")
+    assert plan.processes[1].argv == (
+        *RANK,
+        "--trial-dir",
+        "/store/trials/abc",
+        "--attempt",
+        "3",
+        "--generation",
+        "8",
+    )
     assert plan.processes[1].env == {
         "RANK": "1",
         "WORLD_SIZE": "2",
@@ -70,6 +78,8 @@ def test_slurm_ranks_are_one_srun_in_our_order_of_hosts() -> None:
         "/store/trials/abc",
         "--attempt",
         "1",
+        "--generation",
+        "0",
     )
     assert srun.env["SLURM_HOSTFILE"] == "/store/trials/abc/attempts/1/hosts"
     assert (srun.env["GLOO_SOCKET_IFNAME"], srun.env["NCCL_SOCKET_IFNAME"]) == ("eth0", "eth0")

@@ -130,4 +130,4 @@ def test_our_own_trainer_runs_in_a_container_too() -> None:
     mounts = [argv[index + 1] for index, word in enumerate(argv) if word == "--bind"]
     folders = ("/store/trials/abc", "/store/features/k", "/home/me", "/src")
     assert mounts == [f"{folder}:{folder}" for folder in folders]
-    assert argv[-7:] == ("python3", "-m", "x", "--trial-dir", "/store/trials/abc", "--attempt", "2")
+    assert argv[-9:-2] == ("python3", "-m", "x", "--trial-dir", "/store/trials/abc", "--attempt", "2")

@@ -2,18 +2,16 @@ from dataclasses import replace
 
 import pytest
 
+from saved_state import publish_files
 from toy_trial import outcome
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.checkpoints.format import CheckpointManifest, publish_checkpoint, start_checkpoint
 from windtunnel.checkpoints.run import run_verify_checkpoints
 from windtunnel.records.checks import CheckpointReport
 from windtunnel.records.trial import Sweep, SweepEntry, Verdict
 
 
 def _publish(trials, trial_id, step):
-    temporary = start_checkpoint(trials / trial_id / "checkpoints")
-    (temporary / "weights").write_bytes(b"w" * step)
-    return publish_checkpoint(temporary, CheckpointManifest(trial_id, step, 1, "", "", ()))
+    return publish_files(trials / trial_id / "checkpoints", step, {"weights": b"w" * step}, trial_id=trial_id)
 
 
 @pytest.fixture

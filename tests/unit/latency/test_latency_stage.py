@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from saved_state import publish_tensors
 from toy_trial import outcome, trial_settings, write_features, write_trial
 from windtunnel.artifacts import read_artifact, write_artifact
-from windtunnel.checkpoints.dcp import model_tensors, save_tensors
-from windtunnel.checkpoints.format import CheckpointManifest, publish_checkpoint, start_checkpoint
+from windtunnel.checkpoints.dcp import model_tensors
 from windtunnel.checkpoints.run import run_verify_checkpoints
 from windtunnel.identity import hash_user_files
 from windtunnel.latency.run import run_latency
@@ -24,9 +24,7 @@ def sweep(tmp_path):
     settings = trial_settings()
     write_trial(tmp_path / "trials/aa", write_features(tmp_path / "features"), settings)
     model = build_model(settings.model, n_features=6, n_outputs=2, window=settings.task.window)
-    temporary = start_checkpoint(tmp_path / "trials/aa/checkpoints")
-    save_tensors(temporary, model_tensors(model))
-    publish_checkpoint(temporary, CheckpointManifest("aa", 20, 1, "", "", ()))
+    publish_tensors(tmp_path / "trials/aa/checkpoints", 20, model_tensors(model), trial_id="aa")
     done = SweepEntry("aa", "tcn", {}, Verdict.COMPLETED, "", 1, 1.0, outcome("aa", 20))
     failed = SweepEntry("bb", "tcn bf16", {}, Verdict.OOM, "it was too large", 1, 1.0, None)
     return write_artifact(tmp_path / "sweep.json", Sweep("s", str(tmp_path / "trials"), (done, failed), {}))
@@ -50,7 +48,7 @@ def test_a_verified_model_is_timed_and_a_failed_trial_is_named(sweep, capsys):
 
 
 def test_a_damaged_model_is_not_timed(sweep, tmp_path):
-    (tmp_path / "trials/aa/checkpoints/step-00000020/__0_0.distcp").write_bytes(b"")
+    (tmp_path / "trials/aa/checkpoints/step-00000020/rank-00000.bin").write_bytes(b"")
     latency = _run(sweep)
     assert latency.rows == ()
     assert latency.skipped["aa"].startswith("its final checkpoint did not verify: ")

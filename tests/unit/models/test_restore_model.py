@@ -1,7 +1,8 @@
 import torch
 
+from saved_state import publish_tensors
 from toy_trial import trial_settings, write_features, write_trial
-from windtunnel.checkpoints.dcp import model_tensors, save_tensors
+from windtunnel.checkpoints.dcp import model_tensors
 from windtunnel.models.build import build_model
 from windtunnel.models.restore import restore_model
 
@@ -10,9 +11,7 @@ def test_a_restored_model_answers_as_the_one_that_was_saved(tmp_path):
     settings = trial_settings()
     config = write_trial(tmp_path / "t", write_features(tmp_path / "features"), settings)
     model = build_model(settings.model, n_features=6, n_outputs=2, window=settings.task.window).eval()
-    (tmp_path / "checkpoint").mkdir()
-    save_tensors(tmp_path / "checkpoint", model_tensors(model))
-    restored = restore_model(config, settings, tmp_path / "checkpoint")
+    restored = restore_model(config, settings, publish_tensors(tmp_path, 20, model_tensors(model)))
     x_btc = torch.randn(4, settings.task.window, 6)
     assert torch.equal(restored(x_btc), model(x_btc))
     assert not restored.training
@@ -24,7 +23,6 @@ def test_a_users_model_is_found_in_the_import_root(tmp_path):
     settings = trial_settings(model={"name": "mine", "_target_": "restored_toy_model.Mine"})
     features = write_features(tmp_path / "features")
     config = write_trial(tmp_path / "t", features, settings, import_root=str(tmp_path))
-    (tmp_path / "checkpoint").mkdir()
     weights = {"model.weight": torch.ones(2, 6), "model.bias": torch.zeros(2)}
-    save_tensors(tmp_path / "checkpoint", weights)
-    assert torch.equal(restore_model(config, settings, tmp_path / "checkpoint").weight, weights["model.weight"])
+    path = publish_tensors(tmp_path, 20, weights)
+    assert torch.equal(restore_model(config, settings, path).weight, weights["model.weight"])

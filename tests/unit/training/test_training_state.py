@@ -8,17 +8,20 @@ import torch
 from torch import nn
 
 from toy_trial import trial_settings
-from windtunnel.checkpoints.format import CheckpointManifest, list_checkpoints
+from windtunnel.checkpoints.fence import Fence
+from windtunnel.checkpoints.manifest import CheckpointManifest, checkpoint_name, list_checkpoints
+from windtunnel.checkpoints.retention import Retention
+from windtunnel.checkpoints.saver import Saver
 from windtunnel.comm.single import SingleComm
 from windtunnel.errors import CheckpointError, StorageError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters
 from windtunnel.training.precision import derive_seed
-from windtunnel.training.resume import TrainState, check_origin, find_start, load_state, save_state
+from windtunnel.training.resume import TrainState, check_origin, find_start, load_state, state_tensors
 from windtunnel.training.step import make_optimizer
 
 MESH = Mesh(0, 1, torch.device("cpu"), SingleComm(), None)
-ORIGIN = CheckpointManifest("trial", 0, 1, "settings", "source", ())
+ORIGIN = CheckpointManifest("trial", 0, 1, "settings", "source")
 SETTINGS = trial_settings().training
 
 
@@ -42,7 +45,10 @@ def _train(state, steps):
 
 
 def _save(state, folder, keep=2):
-    return save_state(state, checkpoints_dir=folder, origin=replace(ORIGIN, step=state.step), mesh=MESH, keep=keep)
+    saver = Saver(folder, comm=MESH.comm, fence=Fence(), retention=Retention(keep))
+    saver.save(state_tensors(state, MESH), replace(ORIGIN, step=state.step))
+    saver.wait()
+    return folder / checkpoint_name(state.step)
 
 
 def test_a_loaded_state_goes_on_as_the_saved_one_would_have(tmp_path):
@@ -88,6 +94,7 @@ def test_a_checkpoint_that_finds_no_room_leaves_nothing_behind(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
     try:
+        _train(state, 1)
         with pytest.raises(StorageError, match="File too large"):
             _save(state, tmp_path)
     finally:

@@ -1,0 +1,120 @@
+"""What a checkpoint says of itself: `MANIFEST.json`, which accounts for every byte, and `INDEX.json`, its tensors.
+
+The form on disk is the contract (docs/checkpoints.md): both are JSON, and read without torch.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from windtunnel.artifacts import hash_json, read_artifact, write_artifact
+from windtunnel.checkpoints.blocks import BlockFile
+from windtunnel.errors import ArtifactError, CheckpointError, InputFileError
+
+MANIFEST = "MANIFEST.json"
+INDEX = "INDEX.json"
+NAME = re.compile(r"step-(\d{8,})")
+
+
+@dataclass(frozen=True)
+class CheckpointManifest:
+    """`MANIFEST.json` of a checkpoint: what it continues, and all its files."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.checkpoint/2"
+
+    trial_id: str
+    step: int
+    world_size: int
+    settings_sha256: str
+    """Hash of the trial's settings."""
+    source_sha256: str
+    """Hash of the code that trained it."""
+    generation: int = 0
+    """Of the trial's lease under which it was written; 0 without one."""
+    layout: Mapping[str, int] = field(default_factory=dict)
+    """Size of each axis of the mesh."""
+    train_loss: float | None = None
+    """Of the newest line of metrics.jsonl at this step; none before the first."""
+    files: tuple[BlockFile, ...] = ()
+    sha256: str = ""
+    """Hash of all fields above, so that the manifest vouches for itself too."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files that it lists."""
+        return sum(item.bytes for item in self.files)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A rectangle of a tensor: where it lies in the tensor, and its bytes in a file, row-major."""
+
+    offsets: tuple[int, ...]
+    shape: tuple[int, ...]
+    file: str
+    at: int
+    """First byte in the file."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TensorRecord:
+    """A whole tensor, whichever ranks wrote its chunks."""
+
+    dtype: str
+    """torch's name: `float32`."""
+    shape: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointIndex:
+    """`INDEX.json` of a checkpoint: its tensors by name."""
+
+    SCHEMA: ClassVar[str] = "windtunnel.checkpoint_index/1"
+
+    tensors: Mapping[str, TensorRecord]
+
+
+def checkpoint_name(step: int) -> str:
+    """Folder of the checkpoint after `step` optimizer steps: `step-00000100`."""
+    return f"step-{step:08d}"
+
+
+def write_manifest(folder: Path, manifest: CheckpointManifest) -> CheckpointManifest:
+    """Write the manifest, with a hash of itself, into the folder that it accounts for."""
+    unsigned = replace(manifest, sha256="")
+    signed = replace(unsigned, sha256=hash_json(unsigned))
+    write_artifact(folder / MANIFEST, signed)
+    return signed
+
+
+def read_manifest(path: Path) -> CheckpointManifest:
+    """The manifest of the checkpoint at `path`; raises CheckpointError when it is missing, damaged or another's."""
+    try:
+        manifest = read_artifact(path / MANIFEST, CheckpointManifest)
+    except (ArtifactError, InputFileError) as error:
+        raise CheckpointError(f"{path.name}: no whole {MANIFEST}: {error}") from error
+    if manifest.sha256 != hash_json(replace(manifest, sha256="")):
+        raise CheckpointError(f"{path.name}: {MANIFEST} was altered: its content does not match its own hash")
+    if path.name != checkpoint_name(manifest.step):
+        raise CheckpointError(f"{path.name}: its manifest is of step {manifest.step}; the folder was renamed")
+    return manifest
+
+
+def read_index(path: Path) -> CheckpointIndex:
+    """The index of the checkpoint at `path`; raises CheckpointError. Verify the checkpoint first."""
+    try:
+        return read_artifact(path / INDEX, CheckpointIndex)
+    except (ArtifactError, InputFileError) as error:
+        raise CheckpointError(f"cannot read the index of {path}: {error}") from error
+
+
+def list_checkpoints(checkpoints_dir: Path) -> list[Path]:
+    """Published checkpoints, newest first, verified or not; none where the folder does not exist."""
+    if not checkpoints_dir.is_dir():
+        return []
+    found = [(int(match[1]), path) for path in checkpoints_dir.iterdir() if (match := NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(found, reverse=True)]

@@ -1,0 +1,105 @@
+"""Saves while training goes on: the trainer waits for a copy of the state, the rest is a thread's work."""
+
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+from windtunnel.checkpoints.blocks import BlockFile
+from windtunnel.checkpoints.dcp import save_tensors
+from windtunnel.checkpoints.fence import Fence
+from windtunnel.checkpoints.manifest import CheckpointManifest
+from windtunnel.checkpoints.publish import publish_checkpoint, start_checkpoint
+from windtunnel.checkpoints.retention import Retention, let_go
+from windtunnel.checkpoints.space import check_space
+from windtunnel.comm.base import Comm, run_on_root
+
+
+class Saver:
+    """Of one rank of one attempt; every method is called by all ranks, in the same order.
+
+    One save is under way at a time: a second one waits for it. What could not be written whole is removed at once,
+    since a full disk would stay full.
+    """
+
+    def __init__(
+        self,
+        checkpoints_dir: Path,
+        *,
+        comm: Comm,
+        fence: Fence,
+        retention: Retention,
+        group: dist.ProcessGroup | None = None,
+        asynchronous: bool = True,
+    ) -> None:
+        """`group` is for the thread alone, over Gloo: its collectives must not mix with those of training."""
+        self._dir = checkpoints_dir
+        self._comm = comm
+        self._fence = fence
+        self._retention = retention
+        self._group = group
+        self._asynchronous = asynchronous
+        cuda = torch.cuda.is_available()
+        self._stager = DefaultStager(StagingOptions(cuda, False, False, False))
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._last_bytes = 0
+        self.saved_s: list[float] = []
+        """Seconds of each save, from the copy to its name, waiting for the one before left out."""
+
+    def save(self, tensors: Mapping[str, Tensor], manifest: CheckpointManifest) -> None:
+        """Copy the state and write it, in the background unless told otherwise.
+
+        Raises what went wrong with the save before; StorageError when there is no room for this one.
+        """
+        self.wait()
+        size_bytes = sum(tensor.nbytes for tensor in tensors.values())
+        temporary = Path(run_on_root(self._comm, lambda: self._start(manifest, size_bytes)))
+        staged = self._stager.stage(dict(tensors)) if self._asynchronous else dict(tensors)
+        assert isinstance(staged, dict), "staging is asked to be done on return"
+        self._thread = threading.Thread(target=self._write, args=(temporary, staged, manifest), name="saver")
+        self._thread.start()
+        if not self._asynchronous:
+            self.wait()
+
+    def wait(self) -> None:
+        """Return once nothing is under way; raises what went wrong."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.check()
+
+    def check(self) -> None:
+        """Raise what went wrong so far, without waiting."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _start(self, manifest: CheckpointManifest, size_bytes: int) -> str:
+        self._fence.check()
+        # The first time only this rank's part is known: ranks may hold the same, or each its own.
+        check_space(self._dir, max(size_bytes, self._last_bytes))
+        return str(start_checkpoint(self._dir, step=manifest.step, generation=self._fence.generation))
+
+    def _write(self, temporary: Path, staged: dict[str, Tensor], manifest: CheckpointManifest) -> None:
+        started = time.perf_counter()
+        try:
+            save_tensors(
+                temporary, staged, lambda files: self._publish(temporary, manifest, files), group=self._group
+            )
+            if self._comm.rank == 0:
+                let_go(self._dir, self._retention, fence=self._fence)
+        except BaseException as error:  # handed to the trainer's thread, which raises it
+            shutil.rmtree(temporary, ignore_errors=True)
+            self._failure = error
+        self.saved_s.append(time.perf_counter() - started)
+
+    def _publish(self, temporary: Path, manifest: CheckpointManifest, files: Sequence[BlockFile]) -> None:
+        publish_checkpoint(temporary, manifest, files, fence=self._fence)
+        self._last_bytes = sum(item.bytes for item in files)
