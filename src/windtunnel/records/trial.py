@@ -26,6 +26,9 @@ FINAL = frozenset({Verdict.COMPLETED, Verdict.OOM, Verdict.PRUNED, Verdict.SKIPP
 """Verdicts that no later attempt changes. FAILED is final unless `sweep.strict`."""
 
 
+STOPPED_CODE = 75
+"""Exit code of a rank that was told to stop and left a checkpoint (EX_TEMPFAIL of sysexits.h)."""
+
 PARTIAL_SWEEP = "sweep.partial.json"
 """Beside `sweep.json`: what there is while a verdict is not final."""
 

@@ -11,11 +11,11 @@ from windtunnel.artifacts import read_artifact
 from windtunnel.comm.ranks import read_rank_env
 from windtunnel.errors import WindtunnelError
 from windtunnel.modes import umask_of_store
-from windtunnel.records.trial import TrialConfig
+from windtunnel.records.trial import STOPPED_CODE, TrialConfig
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the rank; its exit code is 0, 2 for the user's mistake, 1 for anything else."""
+    """Run the rank; its exit code is 0, 75 when it was told to stop, 2 for the user's mistake, 1 for the rest."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.training", description="One rank of a trial.")
     parser.add_argument("--trial-dir", type=Path, required=True, help="the trial's folder, with its config.yaml")
     parser.add_argument("--attempt", type=int, required=True, help="number of this attempt; its folder exists")
@@ -24,14 +24,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     trial_dir = arguments.trial_dir.absolute()
     try:
         with umask_of_store([trial_dir]):  # an mpiexec of another host's does not hand ours on
-            start_rank(trial_dir, arguments.attempt, generation=arguments.generation)
+            return start_rank(trial_dir, arguments.attempt, generation=arguments.generation)
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code
-    return 0
 
 
-def start_rank(trial_dir: Path, attempt: int, *, generation: int = 0) -> None:
+def start_rank(trial_dir: Path, attempt: int, *, generation: int = 0) -> int:
     """Set what must be set before torch loads, then run; what ends the rank early is left for the supervisor."""
     started = time.perf_counter()
     env = read_rank_env()
@@ -42,13 +41,18 @@ def start_rank(trial_dir: Path, attempt: int, *, generation: int = 0) -> None:
 
     from windtunnel.training.failure import write_failure
     from windtunnel.training.run import run_rank
+    from windtunnel.training.stop import catch_stop
 
     try:
-        run_rank(trial_dir, attempt=attempt, generation=generation, config=config, env=env, started=started)
+        with catch_stop() as wish:
+            done = run_rank(
+                trial_dir, attempt=attempt, generation=generation, config=config, env=env, started=started, wish=wish
+            )
     except (Exception, CheckpointException) as error:
         # The one broad handler of a rank: whatever ends it is written down, and raised again.
         write_failure(trial_dir / "attempts" / str(attempt), env.rank, error)
         raise
+    return 0 if done else STOPPED_CODE
 
 
 def set_environment(config: TrialConfig) -> None:

@@ -14,24 +14,31 @@ from windtunnel.training.meters import MetricsLog
 from windtunnel.training.precision import autocast
 from windtunnel.training.resume import TrainState, state_tensors
 from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
+from windtunnel.training.stop import StopVote, StopWish
 from windtunnel.units import format_count
 
 
-def train(run: Run, state: TrainState, wrapped: nn.Module) -> None:
-    """Take steps from `state.step` to the last; raises DivergedError before anything that is not finite is kept."""
+def train(run: Run, state: TrainState, wrapped: nn.Module, wish: StopWish) -> bool:
+    """Take steps from `state.step` to the last; False when it was told to stop before, after a checkpoint of there.
+
+    Raises DivergedError before anything that is not finite is kept.
+    """
     settings = run.settings.training
     log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
-    saver = open_saver(run)
+    saver, vote = open_saver(run), StopVote(wish, run.mesh)
     run.phases_s["checkpoint"] = 0.0
     started = time.perf_counter()
     wrapped.train()
-    while state.step < settings.steps:
+    stopped = False
+    while state.step < settings.steps and not stopped:
         take_step(run, state, wrapped)
         last = state.step == settings.steps
+        stopped = not last and vote.is_agreed(state.step)
         line_due = last or state.step % settings.log_every == 0
-        checkpoint_due = last or state.step % settings.checkpoint_every == 0
+        checkpoint_due = last or stopped or state.step % settings.checkpoint_every == 0
         if line_due or checkpoint_due:
             state.meters.flush(state.step)
+            vote.pace(state.meters.agreed_step_s)
             check_gradients(state)
         if line_due:
             write_line(run, state, log, elapsed_s=time.perf_counter() - started)
@@ -43,6 +50,7 @@ def train(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         saver.wait()
     log.close()
     run.phases_s["train"] = time.perf_counter() - started - run.phases_s["checkpoint"]
+    return not stopped
 
 
 def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:

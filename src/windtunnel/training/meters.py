@@ -79,6 +79,8 @@ class Meters:
         self._warmup_left = discard_steps
         self._losses: list[Tensor] = []
         self._line_times_s: list[float] = []
+        self.agreed_step_s = 0.0
+        """Mean step time of all ranks up to the last flush; the same on each."""
 
     @property
     def known_loss(self) -> float | None:
@@ -98,14 +100,16 @@ class Meters:
         """Bring in the steps up to `step`, on all ranks; raises DivergedError naming the first that is not finite."""
         if not self._losses:
             return
-        parts = torch.stack(self._losses).double()
+        times_s = self._clock.take()
+        mean_s = torch.tensor([statistics.fmean(times_s) / self._mesh.world_size], dtype=torch.float64)
+        parts = torch.cat([torch.stack(self._losses).double(), mean_s.to(self._losses[0].device)])
         self._losses = []
         if self._mesh.world_size > 1:
             dist.all_reduce(parts)
-        losses: list[float] = parts.tolist()
+        *losses, self.agreed_step_s = parts.tolist()
         check_finite(losses, first_step=step - len(losses) + 1)
         self.state.pending_losses += losses
-        self._add_times(self._clock.take())
+        self._add_times(times_s)
 
     def take_line(self) -> tuple[float, float]:
         """Mean loss and median step time in seconds since the last line."""

@@ -27,12 +27,22 @@ from windtunnel.training.parallelize import parallelize
 from windtunnel.training.precision import derive_seed, set_arithmetic
 from windtunnel.training.resume import TrainState, find_start, load_state
 from windtunnel.training.step import make_optimizer
+from windtunnel.training.stop import StopWish
 
 
 def run_rank(
-    trial_dir: Path, *, attempt: int, config: TrialConfig, env: RankEnv, started: float, generation: int = 0
-) -> None:
+    trial_dir: Path,
+    *,
+    attempt: int,
+    config: TrialConfig,
+    env: RankEnv,
+    started: float,
+    wish: StopWish,
+    generation: int = 0,
+) -> bool:
     """Do this rank's part of a trial; rank 0 publishes its outcome. Nothing is done where there is one already.
+
+    False when it was told to stop before the last step: the same command goes on from where it was.
 
     `started` is the moment, on `time.perf_counter`, that set-up is counted from; `generation` that of the lease
     under which the rank was started, 0 without one.
@@ -42,7 +52,7 @@ def run_rank(
     outcome, problem = read_outcome(folder, steps=settings.training.steps)
     if outcome is not None:
         print(f"{folder.done} is there: nothing to do", flush=True)
-        return
+        return True
     fence = Fence(folder.lease if generation else None, generation)
     run = open_run(folder, attempt=attempt, config=config, settings=settings, env=env, fence=fence)
     if problem:
@@ -50,12 +60,16 @@ def run_rank(
     state, wrapped = set_up(run)
     resumed_from = resume(run, state)
     run.phases_s["setup"] = time.perf_counter() - started
-    train(run, state, wrapped)
+    if not train(run, state, wrapped, wish):
+        run.report(f"stopped after step {state.step}, with a checkpoint")
+        close_mesh()
+        return False
     with run.phase("evaluate"):
         parts = (run.data.split.validation, run.data.split.test)
         evaluations = tuple(evaluate(state.model, run.data, part, settings=settings, mesh=run.mesh) for part in parts)
     publish_outcome(run, state, evaluations=evaluations, resumed_from=resumed_from)
     close_mesh()
+    return True
 
 
 def open_run(

@@ -13,7 +13,8 @@ import torch
 from toy_trial import run_ranks, start_ranks, trial_settings, write_features, write_trial
 from windtunnel.artifacts import read_artifact
 from windtunnel.checkpoints.dcp import load_tensors, read_shapes
-from windtunnel.records.trial import TrialOutcome
+from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest
+from windtunnel.records.trial import STOPPED_CODE, TrialOutcome
 
 STEPS = 240
 
@@ -42,13 +43,17 @@ def _read_tensors(trial_dir: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> None:
+def _wait_for_line(children: list[BaseProcess], trial_dir: Path, line: int) -> None:
     metrics = trial_dir / "metrics.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and all(child.is_alive() for child in children):
         if metrics.exists() and metrics.read_bytes().count(b"\n") >= line:
-            break
+            return
         time.sleep(0.002)
+
+
+def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> None:
+    _wait_for_line(children, trial_dir, line)
     for child in children:
         child.kill()
         child.join()
@@ -97,3 +102,26 @@ def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume
     assert run_ranks(trial, ranks=4, attempt=2) == [0] * 4
     assert _read_outcome(trial).resumed_from_step == 14
     assert _read_losses(trial) == losses
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_signal_to_one_rank_ends_all_after_the_same_step_with_a_checkpoint_of_it(tmp_path, features, ranks):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    settings = trial_settings(ranks=ranks, steps=STEPS, checkpoint_every=STEPS)
+    for trial_dir in (whole, stopped):
+        write_trial(trial_dir, features, settings)
+    assert run_ranks(whole, ranks=ranks) == [0] * ranks
+    children = start_ranks(stopped, ranks=ranks)
+    _wait_for_line(children, stopped, 3)
+    os.kill(children[-1].pid or 0, signal.SIGTERM)
+    for child in children:
+        child.join(timeout=60)
+    assert [child.exitcode for child in children] == [STOPPED_CODE] * ranks
+    (checkpoint,) = list_checkpoints(stopped / "checkpoints")
+    assert run_ranks(stopped, ranks=ranks, attempt=2) == [0] * ranks
+    assert _read_outcome(stopped).resumed_from_step == read_manifest(checkpoint).step
+    assert _read_losses(stopped) == _read_losses(whole)
+    tensors = _read_tensors(whole)
+    for name, tensor in _read_tensors(stopped).items():
+        assert torch.equal(tensor, tensors[name]), name
