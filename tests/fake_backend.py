@@ -1,6 +1,6 @@
 """A place to run trials that tests move along: what it shows of jobs, and what these leave in trials' folders."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from windtunnel.launch.course import Course, begin_course
 from windtunnel.ledger.layout import TrialFolder, trial_folder, write_next_attempt
 from windtunnel.ledger.log import append_event
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase
+from windtunnel.ledger.story import Submission
 from windtunnel.records.plan import Identity, PlannedTrial
 from windtunnel.records.trial import AttemptEnd, Verdict
 from windtunnel.settings.cluster import ClusterSettings
@@ -37,6 +38,12 @@ class FakeBackend:
     cancelled: list[str] = field(default_factory=list)
     meanwhile: Callable[[Path], object] = lambda path: None
     """What somebody else does to a trial's folder between a submission and its answer."""
+    before: Callable[[Path], object] = lambda path: None
+    """What somebody else does to a trial's folder between its driver's last look and the submission."""
+    shut: set[str] = field(default_factory=set)
+    """Ids of trials for which there is no room."""
+    recovered: str = ""
+    """Job of every submission whose id was never written down."""
     full: bool = False
     """Whether submissions are put off."""
     lost: bool = False
@@ -44,15 +51,19 @@ class FakeBackend:
     deaf: str = ""
     """Why neither `recover` nor `cancel` gets an answer; empty while they do."""
 
-    def room(self, active: int) -> int:
-        return 1000
+    def pick(self, waiting: Sequence[PlannedTrial], *, active: int) -> Sequence[PlannedTrial]:
+        return [trial for trial in waiting if trial.id not in self.shut]
 
-    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+    def submit(
+        self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = (), seen: Mapping[str, int] | None = None
+    ) -> Submitted:
         taken = Submitted({})
         for trial in trials:
             folder = trial_folder(self.store, trial.id)
             name = f"x-{len(self.submitted)}"
-            append_event(folder.path, "submitting", attempt=0, submission=name, index=0)
+            self.before(folder.path)
+            known = {"seen": seen[trial.id]} if seen is not None else {}
+            append_event(folder.path, "submitting", attempt=0, submission=name, index=0, **known)
             self.meanwhile(folder.path)
             if self.full:
                 append_event(folder.path, "postponed", attempt=0)
@@ -69,9 +80,9 @@ class FakeBackend:
             append_event(folder.path, "submitted", attempt=0, job_id=job_id, submission=name)
         return taken
 
-    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+    def recover(self, trial: PlannedTrial, submission: Submission) -> str:
         self._answer()
-        return ""
+        return self.recovered
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:
         return {job_id: self.sights.get(job_id, UNSEEN) for job_id in job_ids}

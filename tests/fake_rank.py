@@ -31,6 +31,8 @@ def main() -> None:
         time.sleep(config.trial.settings["fake"]["step_s"])
         if rank == 0:
             save_step(trial_dir, saved, StepRecord(step, attempt, 0.7, 1e-3, 1234.0, 0.01, 0.1 * step))
+            if behaviour == "keep checkpoints":
+                (trial_dir / "checkpoints" / f"step-{step:08d}").mkdir(parents=True, exist_ok=True)
     if rank == 0 and behaviour != "say nothing":
         outcome = make_outcome(config.trial.id, steps=steps, attempt=attempt, resumed=first or None)
         write_artifact(trial_dir / "DONE.json", outcome)

@@ -38,14 +38,18 @@ R = TypeVar("R", bound=Record)
 
 def write_artifact(path: Path, record: Record, *, settings_hash: str = "") -> Path:
     """Publish `record` at `path` (JSON, or YAML by the suffix), stamped; nobody ever sees half a file."""
+    return write_atomic(path, render_artifact(record, suffix=path.suffix, settings_hash=settings_hash).encode())
+
+
+def render_artifact(record: Record, *, suffix: str = ".json", settings_hash: str = "") -> str:
+    """The text of `record`'s file, stamped."""
     document = {
         "schema": record.SCHEMA,
         "settings_hash": settings_hash,
         "provenance": read_provenance(),
         "content": to_plain(record),
     }
-    text = render_yaml(document) if path.suffix == ".yaml" else json.dumps(document, indent=1) + "\n"
-    return write_atomic(path, text.encode())
+    return render_yaml(document) if suffix == ".yaml" else json.dumps(document, indent=1) + "\n"
 
 
 def read_artifact(path: Path, kind: type[R]) -> R:

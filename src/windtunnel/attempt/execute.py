@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from windtunnel.artifacts import hash_json, write_artifact, write_atomic
@@ -18,7 +18,8 @@ from windtunnel.attempt.remains import read_launcher_log, read_log_tails, read_r
 from windtunnel.attempt.verdict import Ending
 from windtunnel.ledger.facts import read_outcome
 from windtunnel.records.trial import TrialConfig
-from windtunnel.slurm.deadline import find_job_end, is_near_end, read_process_began_at
+from windtunnel.slurm.deadline import find_job_end, is_near_end, may_be_warning, read_process_began_at
+from windtunnel.slurm.notice import read_is_ended
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,17 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
     )
 
 
-def is_near_limit(execution: Execution, *, started_at: float, signalled_at: float) -> bool:
-    """Whether a signal may have come because time was up; times are seconds since 1970 UTC.
+def is_near_limit(
+    execution: Execution,
+    *,
+    started_at: float,
+    signalled_at: float,
+    ask: Callable[[Mapping[str, str]], bool | None] = read_is_ended,
+) -> bool:
+    """Whether a signal came because time was nearly up; times are seconds since 1970 UTC.
 
     Slurm's signal goes by the job's clock, which runs before the attempt does. Without Slurm no signal means that.
+    `ask` tells whether Slurm ends the job for another cause.
     """
     if not execution.slurm:
         return False
@@ -76,7 +84,11 @@ def is_near_limit(execution: Execution, *, started_at: float, signalled_at: floa
         return is_near_end(signalled_at, ends_at=started_at + execution.plan.time_limit_s, time_min=time_min)
     began_at = min(started_at, read_process_began_at(os.getpid()))
     ends_at = find_job_end(os.environ, began_at=began_at, time_min=time_min)
-    return is_near_end(signalled_at, ends_at=ends_at, time_min=time_min)
+    if not may_be_warning(signalled_at, ends_at=ends_at, time_min=time_min):
+        return False
+    # Clocks cannot tell a preemption in a short job, or late in a long one, from the warning: the controller can.
+    ended = ask(os.environ)
+    return not ended if ended is not None else is_near_end(signalled_at, ends_at=ends_at, time_min=time_min)
 
 
 def prepare(execution: Execution) -> None:

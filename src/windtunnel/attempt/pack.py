@@ -16,7 +16,7 @@ from windtunnel.errors import WindtunnelError
 from windtunnel.ledger.facts import read_end
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
 from windtunnel.ledger.log import Event, read_events
-from windtunnel.ledger.reconcile import find_wish
+from windtunnel.ledger.story import find_wish
 from windtunnel.records.trial import AttemptEnd, Verdict
 from windtunnel.slurm.job import read_job_id
 
@@ -34,7 +34,7 @@ def run_pack(trial_dirs: Sequence[Path], *, rank_command: Sequence[str] = ()) ->
     job_id = read_job_id(os.environ)
     folders = [TrialFolder(path.resolve()) for path in trial_dirs]
     waiting = [folder for folder in folders if is_due(folder, job_id)]
-    for folder in waiting:
+    for folder in waiting[1:]:  # the first one's turn has come: whatever hinders it is its own
         append_or_say(folder, "waiting", attempt=0, job_id=job_id)
     completed = len(folders) - len(waiting)
     with catch_stop() as stop:

@@ -3,19 +3,21 @@
 The form on disk is the contract (docs/checkpoints.md): both are JSON, and read without torch.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from windtunnel.artifacts import hash_json, read_artifact, write_artifact
+from windtunnel.artifacts import read_artifact, render_artifact, write_atomic
 from windtunnel.checkpoints.blocks import BlockFile
 from windtunnel.errors import ArtifactError, CheckpointError, InputFileError
 
 MANIFEST = "MANIFEST.json"
 INDEX = "INDEX.json"
 NAME = re.compile(r"step-(\d{8,})")
+_UNSIGNED = b'"sha256": ""'
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class CheckpointManifest:
     """Of the newest line of metrics.jsonl at this step; none before the first."""
     files: tuple[BlockFile, ...] = ()
     sha256: str = ""
-    """Hash of all fields above, so that the manifest vouches for itself too."""
+    """Hash of the manifest's own file with nothing in this field's place: not a byte of it may change unseen."""
 
     @property
     def bytes(self) -> int:
@@ -85,19 +87,21 @@ def checkpoint_name(step: int) -> str:
 
 def write_manifest(folder: Path, manifest: CheckpointManifest) -> CheckpointManifest:
     """Write the manifest, with a hash of itself, into the folder that it accounts for."""
-    unsigned = replace(manifest, sha256="")
-    signed = replace(unsigned, sha256=hash_json(unsigned))
-    write_artifact(folder / MANIFEST, signed)
-    return signed
+    unsigned = render_artifact(replace(manifest, sha256="")).encode()
+    digest = hashlib.sha256(unsigned).hexdigest()
+    write_atomic(folder / MANIFEST, unsigned.replace(_UNSIGNED, _sign(digest)))
+    return replace(manifest, sha256=digest)
 
 
 def read_manifest(path: Path) -> CheckpointManifest:
     """The manifest of the checkpoint at `path`; raises CheckpointError when it is missing, damaged or another's."""
     try:
         manifest = read_artifact(path / MANIFEST, CheckpointManifest)
-    except (ArtifactError, InputFileError) as error:
+        signed = (path / MANIFEST).read_bytes()
+    except (ArtifactError, InputFileError, OSError) as error:
         raise CheckpointError(f"{path.name}: no whole {MANIFEST}: {error}") from error
-    if manifest.sha256 != hash_json(replace(manifest, sha256="")):
+    unsigned = signed.replace(_sign(manifest.sha256), _UNSIGNED)
+    if manifest.sha256 != hashlib.sha256(unsigned).hexdigest():
         raise CheckpointError(f"{path.name}: {MANIFEST} was altered: its content does not match its own hash")
     if path.name != checkpoint_name(manifest.step):
         raise CheckpointError(f"{path.name}: its manifest is of step {manifest.step}; the folder was renamed")
@@ -118,3 +122,7 @@ def list_checkpoints(checkpoints_dir: Path) -> list[Path]:
         return []
     found = [(int(match[1]), path) for path in checkpoints_dir.iterdir() if (match := NAME.fullmatch(path.name))]
     return [path for _, path in sorted(found, reverse=True)]
+
+
+def _sign(digest: str) -> bytes:
+    return _UNSIGNED.replace(b'""', f'"{digest}"'.encode())

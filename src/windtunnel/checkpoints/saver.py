@@ -19,6 +19,7 @@ from windtunnel.checkpoints.publish import publish_checkpoint, start_checkpoint
 from windtunnel.checkpoints.retention import Retention, let_go
 from windtunnel.checkpoints.space import check_space
 from windtunnel.comm.base import Comm, run_on_root
+from windtunnel.storage import name_storage_faults
 
 
 class Saver:
@@ -84,8 +85,9 @@ class Saver:
     def _start(self, manifest: CheckpointManifest, size_bytes: int) -> str:
         self._fence.check()
         # The first time only this rank's part is known: ranks may hold the same, or each its own.
-        check_space(self._dir, max(size_bytes, self._last_bytes))
-        return str(start_checkpoint(self._dir, step=manifest.step, generation=self._fence.generation))
+        with name_storage_faults(str(self._dir)):
+            check_space(self._dir, max(size_bytes, self._last_bytes))
+            return str(start_checkpoint(self._dir, step=manifest.step, generation=self._fence.generation))
 
     def _write(self, temporary: Path, staged: dict[str, Tensor], manifest: CheckpointManifest) -> None:
         started = time.perf_counter()

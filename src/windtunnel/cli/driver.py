@@ -11,8 +11,11 @@ from typing import Any
 
 from snakemake.exceptions import WorkflowError
 
+from windtunnel.cli.dead_driver import free_dead_driver
+from windtunnel.cli.stage_jobs import mend_plugin
 from windtunnel.cli.studies import Studies, check_studies, read_studies
 from windtunnel.errors import BusyError, WindtunnelError
+from windtunnel.launch.detach import JOB_ENV
 from windtunnel.ledger.lease import start_beating, take_lease
 from windtunnel.modes import open_store
 
@@ -41,6 +44,7 @@ def open_studies(config: Mapping[str, Any], *, check: bool) -> Studies:
     studies = read_studies(config, project=project)
     if check:
         check_studies(studies, project=project)
+        mend_plugin()
     open_store(Path(studies.store), studies.mode)  # Snakemake makes outputs' folders, and its jobs inherit the umask
     return studies
 
@@ -53,7 +57,9 @@ def hold_studies(studies: Studies) -> None:
     """
     leases = []
     for name in studies.by_name:
-        leases.append(take_lease(Path(studies.results) / name / DRIVER_FOLDER, f"study {name}"))
+        folder = Path(studies.results) / name
+        free_dead_driver(folder)
+        leases.append(take_lease(folder / DRIVER_FOLDER, f"study {name}", job_id=os.environ.get(JOB_ENV, "")))
         atexit.register(leases[-1].release)
     start_beating(leases, tell=_end_process)
 

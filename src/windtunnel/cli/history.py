@@ -9,14 +9,13 @@ from windtunnel.cli.folders import find_trial, name_searched, read_rosters
 from windtunnel.errors import StudyError
 from windtunnel.launch.explain import Case, explain_pruned, explain_trial
 from windtunnel.launch.nodebook import read_partition_hosts
-from windtunnel.launch.overview import read_driver, read_study_sights, stand_trial
+from windtunnel.launch.overview import find_trial_job, read_driver, read_study_sights, stand_trial
 from windtunnel.launch.place import SweepPlace, read_place
 from windtunnel.launch.readlog import find_log, follow_log, read_log
 from windtunnel.launch.roster import Row
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.nodes import Exclusion, decide_exclusion, read_failures
-from windtunnel.ledger.reconcile import find_job_id
 from windtunnel.settings.sweep import ExclusionSettings, RetrySettings
 
 
@@ -60,13 +59,12 @@ def read_case(folder: Path, row: Row) -> Case:
     """All that is known of a trial of the study in `folder`."""
     place = read_place(folder)
     facts = read_facts(trial_folder(Path(place.store), row.id), steps=row.steps)
-    job_id = find_job_id(facts)
-    sights = read_study_sights({job_id}, folder, place)
+    sights = read_study_sights([facts], folder, place)
     return Case(
         row=row,
         facts=facts,
         standing=stand_trial(facts, sights, place),
-        sight=sights.of(job_id),
+        sight=sights.of(find_trial_job(facts, sights)),
         retries=RetrySettings.model_validate(place.get("sweep", "retries", {})),
         strict=bool(place.get("sweep", "strict", False)),
         driver=read_driver(folder),

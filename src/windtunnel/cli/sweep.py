@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from windtunnel.cli.dead_driver import free_dead_driver
 from windtunnel.cli.studies import check_studies
 from windtunnel.cli.workflow import Request, read_request, render_workflow
 from windtunnel.errors import BusyError, CommandError, SettingsError
@@ -26,7 +27,7 @@ from windtunnel.launch.detach import (
 from windtunnel.launch.overview import SWEEP, read_driver
 from windtunnel.launch.place import COMMAND_ENV, LOG
 from windtunnel.launch.sights import read_job_sight
-from windtunnel.ledger.lease import STALE_AFTER_S
+from windtunnel.ledger.lease import STALE_AFTER_S, Holder
 from windtunnel.ledger.reconcile import Phase
 from windtunnel.ledger.tail import read_last_line
 from windtunnel.modes import open_store
@@ -83,7 +84,7 @@ def add_sweep_options(parser: argparse.ArgumentParser) -> None:
 def wait_for_driver(request: Request, *, patience_s: float) -> None:
     """Raise BusyError, naming it, while another driver of the study lives, or waits in the queue."""
     deadline = time.monotonic() + patience_s
-    while (holder := read_driver(request.folder)) is not None:
+    while (holder := _find_driver(request.folder)) is not None:
         if time.monotonic() >= deadline:
             raise BusyError(
                 f"study {request.study} is driven by {render_holder(holder)}: see `windtunnel status {request.study}`"
@@ -97,6 +98,12 @@ def wait_for_driver(request: Request, *, patience_s: float) -> None:
             f"study {request.study} already has a driver's job, {job.job_id}, in the queue: wait for it, or"
             f" scancel {job.job_id}"
         )
+
+
+def _find_driver(folder: Path) -> Holder | None:
+    if read_driver(folder) is not None:
+        free_dead_driver(folder)
+    return read_driver(folder)
 
 
 def render_command(request: Request, *options: str) -> str:

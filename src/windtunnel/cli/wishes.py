@@ -87,5 +87,7 @@ def _cancel_driver_job(folder: Path) -> None:
     # One that drives already sees that nothing is left, and ends by itself.
     job = read_driver_job(folder)
     if job is not None and read_job_sight(job.job_id).phase == Phase.QUEUED:
-        cancel_jobs([job.job_id])
+        problem = cancel_jobs([job.job_id])
+        if problem:
+            raise CommandError(f"job {job.job_id}, which waits to drive the study, was not cancelled:\n{problem}")
         print(f"job {job.job_id}, which waited to drive the study: cancelled")

@@ -1,10 +1,11 @@
 """What the driver asks of a place to run trials, whichever it is."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from windtunnel.ledger.reconcile import JobSight
+from windtunnel.ledger.story import Submission
 from windtunnel.records.plan import PlannedTrial
 
 
@@ -33,15 +34,21 @@ class Backend(Protocol):
         """Seconds for which the place has not answered; 0 while it does."""
         ...
 
-    def room(self, active: int) -> int:
-        """How many more trials it takes while `active` are under way."""
+    def pick(self, waiting: Sequence[PlannedTrial], *, active: int) -> Sequence[PlannedTrial]:
+        """Those of the waiting trials, in order, that it takes now while `active` are under way."""
         ...
 
-    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
-        """Submit the trials' next attempts, to none of the nodes in `exclude`; a refused one costs no other."""
+    def submit(
+        self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = (), seen: Mapping[str, int] | None = None
+    ) -> Submitted:
+        """Submit the trials' next attempts, to none of the nodes in `exclude`; a refused one costs no other.
+
+        `seen` is how many events each one's ledger, by its id, had when it was decided to submit it: wishes after
+        them hold.
+        """
         ...
 
-    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+    def recover(self, trial: PlannedTrial, submission: Submission) -> str:
         """Job id of a submission that was begun, but whose id was never written down; or empty.
 
         Raises CommandError when the place does not answer.
@@ -61,7 +68,7 @@ class Backend(Protocol):
         ...
 
     def cancel(self, job_ids: Collection[str]) -> None:
-        """Tell jobs to end that nobody waits for any more."""
+        """Tell jobs to end that nobody waits for any more; raises CommandError, with its words, for a refusal."""
         ...
 
     def close(self) -> None:

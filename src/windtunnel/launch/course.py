@@ -87,7 +87,7 @@ class Course:
         except OSError:
             return 0
         own = any(not name.startswith(".") for name in names)
-        told = self.progress.last.step if self.progress.last is not None and own else 0
+        told = self.progress.read_last_step() if own else 0
         return max((int(match[1]) for name in names if (match := _STEP.fullmatch(name))), default=told)
 
     def read(self) -> TrialFacts:

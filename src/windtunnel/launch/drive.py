@@ -11,18 +11,17 @@ from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course, build_entry, is_final, render_entry
 from windtunnel.launch.judge import Judge
 from windtunnel.launch.nodebook import NodeBook
-from windtunnel.launch.submission import IN_FLIGHT_S, Outcome, Submitter
+from windtunnel.launch.submission import Outcome, Submitter
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
     JobSight,
     Phase,
     Standing,
-    find_submission,
     find_verdict_event,
-    find_wish,
 )
 from windtunnel.ledger.retries import Ending, is_spent, read_retried
+from windtunnel.ledger.story import IN_FLIGHT_S, find_submission, find_wish
 from windtunnel.records.trial import Verdict
 
 Say = Callable[[str], None]
@@ -42,10 +41,13 @@ class Driver:
         self._say = say
         self._nodes = nodes
         self._judge = Judge(context.sweep, backend, nodes)
-        self._submitter = Submitter(context, backend, nodes)
+        self._submitter = Submitter(context, backend, nodes, say=say)
         self._urgent_until = float("-inf")
         self._waits_at = time.monotonic() + _FIRST_WAITS_S
         self._watched = 0
+        self._refused: set[str] = set()
+        # Jobs that this driver cancelled for one trial: the others in them were stopped, and nobody wished that.
+        self._ended: set[str] = set()
 
     @property
     def pause_s(self) -> float:
@@ -57,7 +59,6 @@ class Driver:
         facts: dict[str, TrialFacts] = {}
         silent = False
         for course in courses:
-            course.progress.skip_past()
             facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
             silent = silent or not answered
         sights = self._look(courses)
@@ -98,16 +99,19 @@ class Driver:
     def _attach_one(self, course: Course, facts: TrialFacts, sights: dict[str, JobSight]) -> None:
         course.events = len(facts.events)
         if self._is_in_flight(course, facts):
+            course.progress.skip_past()
             return
         standing = self._judge.stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
             self._attach_ended(course, facts, standing, sights.get(course.job_id, UNSEEN))
-        elif standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
+            return
+        course.progress.skip_past()
+        if standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
             course.under_way = True
             self._say(f"{course.label}: already under way ({course.job_id or 'started by hand'}): watching it")
 
     def _is_in_flight(self, course: Course, facts: TrialFacts) -> bool:
-        if find_submission(facts) is None or course.job_id or facts.holder is not None:
+        if find_submission(facts.events) is None or course.job_id or facts.holder is not None:
             return False
         # Its driver was killed: sbatch, a process of its own, may still be at it.
         course.unanswered, course.settled_at = True, facts.events[-1].at + IN_FLIGHT_S
@@ -118,6 +122,7 @@ class Driver:
         if is_final(standing.verdict, strict=self._context.sweep.strict) and not retry.again:
             self._close(course, facts, standing, note="already ")
             return
+        course.progress.skip_past()
         told = find_verdict_event(facts)
         if told is None or told.details["verdict"] != standing.verdict:
             standing = self._judge.write_verdict(course, facts, standing, sight)
@@ -162,8 +167,13 @@ class Driver:
         if is_spent(Verdict.NODE_FAIL, [*read_retried(facts.events, facts.ends), Ending(Verdict.NODE_FAIL)], budgets):
             try:
                 self._backend.cancel([course.job_id])
-            except CommandError:
-                return  # at the next look, if Slurm has not started it by then
+            except CommandError as error:
+                # At the next look, if Slurm has not started it by then.
+                if course.job_id not in self._refused:
+                    self._refused.add(course.job_id)
+                    self._say(f"{course.label}: job {course.job_id} could not be cancelled; trying again: {error}")
+                return
+            self._ended.add(course.job_id)
             told = f"Slurm started job {course.job_id} again after each of its nodes failed: it was cancelled"
             self._end(course, facts, Standing(Phase.ENDED, Verdict.NODE_FAIL, told), sight)
 
@@ -259,6 +269,9 @@ class Driver:
     def _look(self, courses: Sequence[Course]) -> dict[str, JobSight]:
         urgent = time.monotonic() < self._urgent_until
         sights = self._backend.look({course.job_id for course in courses if course.job_id}, urgent=urgent)
+        for job_id in self._ended & sights.keys():
+            if sights[job_id].verdict == Verdict.CANCELLED:
+                sights[job_id] = replace(sights[job_id], verdict=Verdict.PREEMPTED)
         now = time.time()
         for course in courses:
             if sights.get(course.job_id, UNSEEN).phase in (Phase.QUEUED, Phase.RUNNING):

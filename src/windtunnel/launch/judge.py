@@ -12,7 +12,7 @@ from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.lease import bury_holder
 from windtunnel.ledger.log import append_event
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Standing, is_outlived, reconcile
-from windtunnel.ledger.retries import Ending, Retry, decide_retry, read_retried
+from windtunnel.ledger.retries import Ending, Retry, decide_retry, is_unturned, read_retried
 from windtunnel.records.trial import Verdict
 from windtunnel.settings.sweep import SweepSettings
 
@@ -51,8 +51,9 @@ class Judge:
         if standing.verdict is None:
             return Retry(False)
         step = course.read_saved_step() if standing.verdict == Verdict.TIMEOUT else 0
+        begun = standing.verdict != Verdict.PREEMPTED or not is_unturned(facts.events)
         earlier = read_retried(facts.events, facts.ends)
-        return decide_retry(Ending(standing.verdict, step), earlier, self._sweep.retries)
+        return decide_retry(Ending(standing.verdict, step, begun), earlier, self._sweep.retries)
 
     def write_verdict(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight) -> Standing:
         """Put the verdict into the ledger, and the node that it points to into the store's record."""

@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import submitit
@@ -14,6 +14,7 @@ from windtunnel.launch.context import SweepContext
 from windtunnel.launch.jobs import find_stderr, submit_local
 from windtunnel.ledger.log import append_event
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase
+from windtunnel.ledger.story import Submission
 from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.plan import PlannedTrial
 
@@ -33,23 +34,26 @@ class LocalBackend:
         self._host = socket.gethostname()
         self._jobs: dict[str, submitit.Job[None]] = {}
 
-    def room(self, active: int) -> int:
+    def pick(self, waiting: Sequence[PlannedTrial], *, active: int) -> Sequence[PlannedTrial]:
         """Up to `sweep.local_trials` at a time: speed is a result. A process on its way out still counts."""
         leaving = sum(not job.done() for job in self._jobs.values())
-        return max(0, self._context.sweep.local_trials - max(active, leaving))
+        return waiting[: max(0, self._context.sweep.local_trials - max(active, leaving))]
 
-    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+    def submit(
+        self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = (), seen: Mapping[str, int] | None = None
+    ) -> Submitted:
         """Start one process a trial; there is no other host to choose."""
         ids = {}
         for trial in trials:
             job = submit_local(self._context.command_of(trial), trial.shape, folder=self._context.jobs_dir)
             job_id = f"{self._host}:{job.job_id}"
-            append_event(self._context.folder_of(trial).path, "submitted", attempt=0, job_id=job_id)
+            known = {"seen": seen[trial.id]} if seen is not None and trial.id in seen else {}
+            append_event(self._context.folder_of(trial).path, "submitted", attempt=0, job_id=job_id, **known)
             self._jobs[job_id] = job
             ids[trial.id] = job_id
         return Submitted(ids)
 
-    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+    def recover(self, trial: PlannedTrial, submission: Submission) -> str:
         """A local process that its driver did not write down holds its trial's lease."""
         return ""
 

@@ -8,15 +8,16 @@ from windtunnel.errors import CommandError, FullQueueError
 from windtunnel.launch.backend import Submitted
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.jobs import find_stderr
-from windtunnel.launch.packs import find_task, submit_packs, supply_command
-from windtunnel.launch.room import ANY, Room
+from windtunnel.launch.packs import submit_packs, supply_command
+from windtunnel.launch.room import Room
 from windtunnel.launch.shapes import Pack, cut_arrays, pack_within
 from windtunnel.launch.slurmwatch import SlurmWatch
 from windtunnel.ledger.reconcile import JobSight
+from windtunnel.ledger.story import Submission
 from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.slurm.limits import Limits, read_limits
-from windtunnel.slurm.queue import QueuedJob, cancel_jobs, read_queue_by_name
+from windtunnel.slurm.queue import QueuedJob, cancel_jobs, find_task, read_queue_by_name
 
 _RECOVERY_S = 1.0
 
@@ -44,28 +45,33 @@ class SlurmBackend:
         """Seconds for which squeue has not answered."""
         return self._watch.silent_s
 
-    def room(self, active: int) -> int:
+    def pick(self, waiting: Sequence[PlannedTrial], *, active: int) -> Sequence[PlannedTrial]:
         """Slurm queues what does not run yet, up to what it takes of a user."""
-        if self._room is not None:
-            return self._room.count()
         if self._limits is None and self._asked is None:
             # Slurm answers while the trials' files are written.
             pool = ThreadPoolExecutor(1)
             self._asked = pool.submit(read_limits)
             pool.shutdown(wait=False)
-        return ANY
+        if self._limits is None:
+            return waiting
+        room = self._open()[1]
+        picked = room.pick(waiting)
+        self._tell_left(room)
+        return picked
 
-    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+    def submit(
+        self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = (), seen: Mapping[str, int] | None = None
+    ) -> Submitted:
         """One job array a shape, as far as there is room: the rest waits.
 
         Each trial's ledger names the submission before, and its job after.
         """
         submitted = Submitted({})
         limits, room = self._open()
-        room.begin({trial.shape for trial in trials})
+        room.begin()
         packs = pack_within(trials, limits, per_job=self._context.sweep.trials_per_job)
         for array in cut_arrays(packs, limit=limits.max_array_tasks):
-            part = self._submit_array(array, room, exclude)
+            part = self._submit_array(array, room, exclude, seen)
             submitted.job_ids.update(part.job_ids)
             submitted.refusals.update(part.refusals)
             if part.unanswered:
@@ -75,16 +81,16 @@ class SlurmBackend:
         self._watch.expect(submitted.job_ids.values())
         return submitted
 
-    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
+    def recover(self, trial: PlannedTrial, submission: Submission) -> str:
         """The job of a submission's name, and of the trial's place in its array."""
         # All trials of an array are asked for in a row.
         name, asked_at, queue = self._recovery
-        if name != submission or time.monotonic() - asked_at > _RECOVERY_S:
-            queue = read_queue_by_name(submission)
-            self._recovery = submission, time.monotonic(), queue
-        job_id = find_task(queue, index)
+        if name != submission.name or time.monotonic() - asked_at > _RECOVERY_S:
+            queue = read_queue_by_name(submission.name)
+            self._recovery = submission.name, time.monotonic(), queue
+        job_id = find_task(queue, submission.index)
         if job_id:
-            supply_command(trial, self._context, name=submission, index=index, job_id=job_id)
+            supply_command(trial, self._context, submission, job_id=job_id)
         return job_id
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:
@@ -100,7 +106,9 @@ class SlurmBackend:
 
     def cancel(self, job_ids: Collection[str]) -> None:
         """scancel."""
-        cancel_jobs(job_ids)
+        problem = cancel_jobs(job_ids)
+        if problem:
+            raise CommandError(problem)
 
     def close(self) -> None:
         """Nothing of a job is left on this host."""
@@ -118,11 +126,13 @@ class SlurmBackend:
             )
         return self._limits, self._room
 
-    def _submit_array(self, packs: tuple[Pack, ...], room: Room, exclude: Sequence[str]) -> Submitted:
+    def _submit_array(
+        self, packs: tuple[Pack, ...], room: Room, exclude: Sequence[str], seen: Mapping[str, int] | None
+    ) -> Submitted:
         shape = packs[0][0].shape
         while jobs := min(room.measure(shape), len(packs)):
             try:
-                submitted = submit_packs(packs[:jobs], self._context, exclude=exclude)
+                submitted = submit_packs(packs[:jobs], self._context, exclude=exclude, seen=seen)
             except FullQueueError as error:
                 if not room.refuse(shape, jobs):
                     return Submitted({}, {trial.id: str(error) for pack in packs for trial in pack})
@@ -135,10 +145,12 @@ class SlurmBackend:
         return submitted
 
     def _leave(self, packs: Sequence[Pack], room: Room) -> None:
-        if not packs:
-            return
-        shape, left = packs[0][0].shape, sum(len(pack) for pack in packs)
-        room.leave(shape, left)
-        if not self._told:
-            self._say(f"{left} trials wait for room in the queue ({room.explain(shape)}): they follow as jobs end")
+        if packs:
+            room.leave(packs[0][0].shape, sum(len(pack) for pack in packs))
+            self._tell_left(room)
+
+    def _tell_left(self, room: Room) -> None:
+        told = "" if self._told else room.tell_left()
+        if told:
+            self._say(told)
             self._told = True

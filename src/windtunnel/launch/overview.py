@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.ledger.lease import Holder, read_live_holder
 from windtunnel.ledger.reconcile import Phase, Standing, find_job_id, reconcile
+from windtunnel.ledger.story import IN_FLIGHT_S, find_submission
 from windtunnel.records.trial import Sweep
 from windtunnel.slurm.queue import base_of
 
@@ -106,20 +107,28 @@ def stand_trial(facts: TrialFacts, sights: Sights, place: SweepPlace) -> Standin
 
     While Slurm is silent, a job that may be in its queue is UNSURE for as long as that lasts, never LOST.
     """
-    job_id = find_job_id(facts)
+    job_id = find_trial_job(facts, sights)
     sight = sights.of(job_id)
     lost_after_s = float(place.get("sweep", "lost_after_s", LOST_AFTER_S))
     if sights.problem and (not job_id or base_of(job_id).isdecimal()):
         lost_after_s = float("inf")
         if sight.phase == Phase.UNSURE:
             sight = replace(sight, evidence=sights.problem)
-    return reconcile(facts, sight, now=time.time(), lost_after_s=lost_after_s)
+    return reconcile(facts, sight, now=time.time(), lost_after_s=lost_after_s, in_flight_s=IN_FLIGHT_S)
 
 
-def read_study_sights(job_ids: set[str], folder: Path, place: SweepPlace) -> Sights:
-    """What Slurm says of the study's jobs, asked for no more often than its driver asks."""
+def find_trial_job(facts: TrialFacts, sights: Sights) -> str:
+    """A trial's job, also of a submission whose answer nobody wrote down; empty while none is known."""
+    submission = find_submission(facts.events)
+    return sights.find(submission) if submission is not None else find_job_id(facts)
+
+
+def read_study_sights(trials: Collection[TrialFacts], folder: Path, place: SweepPlace, *, also: str = "") -> Sights:
+    """What Slurm says of trials' jobs, and of the job `also`, asked for no more often than a driver asks."""
     poll_s = float(place.get("sweep", "poll_s", POLL_S))
-    return read_sights(job_ids, cache=folder / CACHE, poll_s=poll_s)
+    job_ids = {also, *(find_job_id(facts) for facts in trials)}
+    names = {begun.name for facts in trials if (begun := find_submission(facts.events)) is not None}
+    return read_sights(job_ids, cache=folder / CACHE, poll_s=poll_s, names=names)
 
 
 def _read_published(path: Path) -> tuple[TrialView, ...]:
@@ -161,9 +170,9 @@ def _view_rows(
             views[row.id] = view_glance(row, seen, strict=strict)
         else:
             open_.append((row, read_facts(TrialFolder(Path(trials_dir, row.id)), steps=row.steps)))
-    job_ids = {also, *(find_job_id(facts) for _, facts in open_)}
-    sights = read_study_sights(job_ids, folder, place)
+    sights = read_study_sights([facts for _, facts in open_], folder, place, also=also)
     for row, facts in open_:
         standing = stand_trial(facts, sights, place)
-        views[row.id] = view_facts(row, facts, standing, Path(trials_dir, row.id), strict=strict)
+        view = view_facts(row, facts, standing, Path(trials_dir, row.id), strict=strict)
+        views[row.id] = replace(view, job_id=find_trial_job(facts, sights))
     return tuple(views[row.id] for row in rows), sights

@@ -1,42 +1,50 @@
 """One submission: packs of trials of one shape as a job array, told in their ledgers before and after.
 
-So that whoever finds a submission without an answer can tell by its name whether Slurm took it.
+So that whoever finds a submission without an answer can tell by its name whether Slurm took it, and what it runs.
 """
 
-import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from windtunnel.artifacts import write_atomic
 from windtunnel.errors import ClusterError, CommandError, FullQueueError
 from windtunnel.launch.backend import Submitted
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.jobs import submit_array, supply_call
+from windtunnel.launch.mates import list_mates
 from windtunnel.launch.shapes import Pack, render_parameters
 from windtunnel.ledger.batch import append_events
+from windtunnel.ledger.layout import trial_folder
+from windtunnel.ledger.story import Submission
 from windtunnel.records.plan import PlannedTrial
-from windtunnel.slurm.queue import QueuedJob, read_queue_by_name
+from windtunnel.slurm.queue import QueuedJob, find_task, read_queue_by_name
 
 
-def submit_packs(packs: Sequence[Pack], context: SweepContext, *, exclude: Sequence[str] = ()) -> Submitted:
+def submit_packs(
+    packs: Sequence[Pack],
+    context: SweepContext,
+    *,
+    exclude: Sequence[str] = (),
+    seen: Mapping[str, int] | None = None,
+) -> Submitted:
     """Submit packs of one shape, and of one number of trials, as one array.
 
-    Raises FullQueueError when Slurm takes no more jobs now: then it took none of these.
+    `seen` says, by trial id, how many events its ledger had when it was decided to submit it. Raises FullQueueError
+    when Slurm takes no more jobs now: then it took none of these.
     """
     name = name_submission(context.study, uuid.uuid4().hex[:8])
     commands = [context.command_of(*pack) for pack in packs]
-    if len(packs[0]) > 1:
-        _write_commands(context, name, commands)
-    append_events(
+    told = (
         (
-            (context.folder_of(trial).path, {"submission": name, "index": index})
-            for index, pack in enumerate(packs)
-            for trial in pack
-        ),
-        "submitting",
-        attempt=0,
+            context.folder_of(trial).path,
+            {"submission": name, "index": index, **_tell(trial, pack, context, seen or {})},
+        )
+        for index, pack in enumerate(packs)
+        for trial in pack
     )
+    append_events(told, "submitting", attempt=0)
     shape, trials = packs[0][0].shape, len(packs[0])
     parameters = render_parameters(shape, context.cluster, name=name, trials=trials, exclude=exclude)
     try:
@@ -54,38 +62,24 @@ def name_submission(study: str, mark: str) -> str:
     return f"windtunnel-{study}-{mark}"
 
 
-def find_task(jobs: Iterable[str], index: int) -> str:
-    """The job id of an array's task, or of a job that is alone; empty when there is none."""
-    wanted = {job_id for job_id in jobs if job_id.endswith(f"_{index}") or ("_" not in job_id and index == 0)}
-    return next(iter(sorted(wanted)), "")
+def supply_command(trial: PlannedTrial, context: SweepContext, submission: Submission, *, job_id: str) -> None:
+    """Give a job of a submission without an answer, also of another study's, the command that it waits for."""
+    jobs_dir = Path(submission.jobs_dir) if submission.jobs_dir else context.jobs_dir
+    ids = list_mates(submission, jobs_dir) or (trial.id,)
+    command = (*context.supervisor, *(str(trial_folder(context.store, trial_id).path) for trial_id in ids))
+    # Another user's folder may be closed to this one: then that user's driver supplies it, or the job ends without.
+    with suppress(PermissionError):
+        supply_call(command, trial.shape, folder=jobs_dir, job_id=job_id)
 
 
-def supply_command(trial: PlannedTrial, context: SweepContext, *, name: str, index: int, job_id: str) -> None:
-    """Give a job of a submission without an answer the command that it waits for."""
-    try:
-        command = tuple(json.loads(_commands_file(context, name).read_text())[index])
-    except FileNotFoundError:
-        command = context.command_of(trial)
-    supply_call(command, trial.shape, folder=context.jobs_dir, job_id=job_id)
-
-
-def read_packs(jobs_dir: Path, name: str) -> tuple[tuple[str, ...], ...]:
-    """Of each job of a submission the ids of the trials that it runs in turn; empty where each runs one."""
-    try:
-        commands = json.loads((jobs_dir / f"{name}.json").read_text())
-    except FileNotFoundError:
-        return ()
-    return tuple(
-        tuple(Path(word).name for word in command if Path(word).parent.name == "trials") for command in commands
-    )
-
-
-def _write_commands(context: SweepContext, name: str, commands: Sequence[Sequence[str]]) -> None:
-    write_atomic(_commands_file(context, name), (json.dumps(commands) + "\n").encode())
-
-
-def _commands_file(context: SweepContext, name: str) -> Path:
-    return context.jobs_dir / f"{name}.json"
+def _tell(trial: PlannedTrial, pack: Pack, context: SweepContext, seen: Mapping[str, int]) -> dict[str, Any]:
+    """What others must know of a job to find it, to end it, and to give it its command."""
+    told: dict[str, Any] = {"jobs_dir": str(context.jobs_dir)}
+    if len(pack) > 1:
+        told["pack"] = [mate.id for mate in pack]
+    if trial.id in seen:
+        told["seen"] = seen[trial.id]
+    return told
 
 
 def _postpone(packs: Sequence[Pack], context: SweepContext, why: str) -> None:
@@ -104,7 +98,8 @@ def _settle_failure(
         pass
     found = [(index, pack, job_id) for index, pack in enumerate(packs) if (job_id := find_task(queue, index))]
     for index, pack, job_id in found:
-        supply_command(pack[0], context, name=name, index=index, job_id=job_id)
+        submission = Submission(name, index, str(context.jobs_dir), tuple(trial.id for trial in pack))
+        supply_command(pack[0], context, submission, job_id=job_id)
     ids = _write_ids(((pack, job_id) for _, pack, job_id in found), context, name)
     rest = {trial.id: str(error) for pack in packs for trial in pack if trial.id not in ids}
     refused = isinstance(error, ClusterError)

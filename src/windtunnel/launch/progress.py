@@ -11,6 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from windtunnel.records.trial import StepRecord
 
 _EVERY_S = 2.0
+_TAIL_BYTES = 1 << 16
+"""The newest record is in the last of these: a trial of a day leaves many thousand times as much."""
 _STEP_RECORD = TypeAdapter(StepRecord)
 
 
@@ -26,9 +28,14 @@ class Progress:
     _said_at: float = field(default=float("-inf"))
 
     def skip_past(self) -> None:
-        """Take what is there as known: it is not news."""
+        """Take what is there as known: it is not news. Reads the file's end alone."""
         self._read()
         self._said_step = self.last.step if self.last is not None else 0
+
+    def read_last_step(self) -> int:
+        """The newest step that is told of; 0 without one."""
+        self._read()
+        return self.last.step if self.last is not None else 0
 
     def news(self) -> str:
         """`step 120/200 loss 0.693 4,210 samples/s`, or empty when there is nothing new to say yet."""
@@ -42,8 +49,10 @@ class Progress:
     def _read(self) -> None:
         try:
             with self.metrics.open("rb") as file:
-                if os.fstat(file.fileno()).st_size < self._offset:
+                size = os.fstat(file.fileno()).st_size
+                if size < self._offset:
                     self._offset = 0  # a resumed attempt cut off what its checkpoint does not hold
+                self._offset = max(self._offset, size - _TAIL_BYTES)
                 file.seek(self._offset)
                 data = file.read()
         except OSError:

@@ -1,11 +1,11 @@
 """How many more jobs Slurm takes of this user: by its limits and the queue, and by what it refused lately."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windtunnel.errors import CommandError
-from windtunnel.records.plan import Shape
+from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.slurm.limits import Bound, Limits, QueueUse, read_queue_use
 
 ANY = 1_000_000
@@ -24,7 +24,7 @@ class _Door:
 
 
 class Room:
-    """Mutable. The queue is read once a submission, and again only while trials are left out."""
+    """Mutable. The queue is read once a submission, and else no more often than each `poll_s` while trials wait."""
 
     def __init__(self, limits: Limits, *, poll_s: float, per_job: int = 1) -> None:
         self._limits = limits
@@ -34,31 +34,35 @@ class Room:
         self._doors: dict[QueueUse, _Door] = {}
         self._left: dict[QueueUse, int] = {}
         self._again_at = float("-inf")
+        self._fresh = False
 
-    def count(self) -> int:
-        """How many of the waiting trials a submission may look at: all, none, or enough to fill what became free."""
-        if not self._left:
-            return ANY
-        now = time.monotonic()
-        if now < self._again_at:
-            return 0
-        self._again_at = now + self._poll_s
-        self._read()
-        free = {use: min(left, self._measure(use) * self._per_job) for use, left in self._left.items()}
-        # Those in front of them that still have no room are looked at, too, and left out again.
-        shut = sum(left for use, left in self._left.items() if not free[use])
-        return sum(free.values()) + shut if any(free.values()) else 0
+    def pick(self, waiting: Sequence[PlannedTrial]) -> Sequence[PlannedTrial]:
+        """The waiting trials that there is room for, in order: those whose limit is full do not hold up others.
 
-    def begin(self, shapes: Iterable[Shape]) -> None:
-        """A submission of trials of these shapes begins: what is in the queue counts."""
-        for shape in shapes:
-            self._left.pop(self._resolve(shape), None)
-        self._again_at = time.monotonic() + self._poll_s
-        self._read()
+        As long as none but those that were left out wait, they do so until the next poll.
+        """
+        if self._left and time.monotonic() < self._again_at and len(waiting) <= sum(self._left.values()):
+            return ()
+        if time.monotonic() >= self._again_at:
+            self._read()
+        self._left = {}
+        tally, picked = _Tally(self, self._per_job), []
+        for trial in waiting:
+            if tally.take(trial.shape):
+                picked.append(trial)
+            else:
+                self.leave(trial.shape, 1)
+        return picked
+
+    def begin(self) -> None:
+        """A submission begins: what is in the queue counts, unless it was read just now for picking the trials."""
+        if not self._fresh:
+            self._read()
+        self._fresh = False
 
     def measure(self, shape: Shape) -> int:
         """How many jobs of the shape may be submitted now."""
-        return self._measure(self._resolve(shape))
+        return max(0, min(self.list_rests(shape).values()))
 
     def take(self, shape: Shape, jobs: int) -> None:
         """So many were submitted."""
@@ -84,22 +88,25 @@ class Room:
         return door.refusals <= MAX_REFUSALS
 
     def leave(self, shape: Shape, trials: int) -> None:
-        """So many trials were left out."""
+        """So many trials were left out, after all."""
         use = self._resolve(shape)
         self._left[use] = self._left.get(use, 0) + trials
 
-    def explain(self, shape: Shape) -> str:
-        """The limit that leaves the fewest jobs of the shape."""
-        bounds = self._limits.find_bounds(self._resolve(shape))
+    def tell_left(self) -> str:
+        """How many trials wait for room, and for which limit most of them do; empty without any."""
+        if not self._left:
+            return ""
+        bounds = self._limits.find_bounds(max(self._left, key=lambda use: self._left[use]))
         tightest = min(bounds, key=self._rest_of, default=None)
-        return f"{tightest.told} is {tightest.limit}" if tightest is not None else "Slurm takes no more now"
+        why = f"{tightest.told} is {tightest.limit}" if tightest is not None else "Slurm takes no more now"
+        return f"{sum(self._left.values())} trials wait for room in the queue ({why}): they follow as jobs end"
 
-    def _measure(self, use: QueueUse) -> int:
+    def list_rests(self, shape: Shape) -> dict[QueueUse | Bound, int]:
+        """How many more jobs of the shape each limit on them leaves; the first one is what Slurm let us learn."""
+        use = self._resolve(shape)
         door = self._doors.get(use, _Door())
-        if time.monotonic() < door.closed_until:
-            return 0
-        rests = [self._rest_of(bound) for bound in self._limits.find_bounds(use)]
-        return max(0, min([door.cap, *rests]))
+        learnt = 0 if time.monotonic() < door.closed_until else door.cap
+        return {use: learnt, **{bound: self._rest_of(bound) for bound in self._limits.find_bounds(use)}}
 
     def _rest_of(self, bound: Bound) -> int:
         return bound.limit - sum(bound.counts(use) for use in self._uses)
@@ -108,7 +115,38 @@ class Room:
         return self._limits.resolve(shape.account, shape.qos, shape.partition)
 
     def _read(self) -> None:
+        self._again_at = time.monotonic() + self._poll_s
+        self._fresh = True
         try:
             self._uses = read_queue_use()
         except CommandError:
             self._uses = []  # sbatch itself will say what is wrong
+
+
+class _Tally:
+    """What the limits still leave while trials are picked. Those of a shape share a job, as many as it takes."""
+
+    def __init__(self, room: Room, per_job: int) -> None:
+        self._room = room
+        self._per_job = per_job
+        self._rests: dict[QueueUse | Bound, int] = {}
+        self._keys: dict[Shape, tuple[QueueUse | Bound, ...]] = {}
+        self._places: dict[Shape, int] = {}
+
+    def take(self, shape: Shape) -> bool:
+        """Take a place for one more trial, if there is one."""
+        places = self._places.get(shape, 0) or self._open_job(shape)
+        self._places[shape] = max(0, places - 1)
+        return places > 0
+
+    def _open_job(self, shape: Shape) -> int:
+        keys = self._keys.get(shape)
+        if keys is None:
+            rests = self._room.list_rests(shape)
+            self._rests = rests | self._rests
+            keys = self._keys[shape] = tuple(rests)
+        if any(self._rests[key] <= 0 for key in keys):
+            return 0
+        for key in keys:
+            self._rests[key] -= 1
+        return self._per_job

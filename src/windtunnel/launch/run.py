@@ -3,6 +3,7 @@
 The same command again goes on where any earlier one ended, whatever ended it.
 """
 
+import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from windtunnel.identity import read_identity
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SUPERVISOR, SweepContext
 from windtunnel.launch.course import begin_course, is_final
+from windtunnel.launch.detach import JOB_ENV
 from windtunnel.launch.drive import Driver, Say
 from windtunnel.launch.nodebook import NodeBook
 from windtunnel.launch.onhost import LocalBackend
@@ -71,7 +73,7 @@ def run_sweep(
         jobs_dir=out.parent / "jobs",
         supervisor=supervisor,
     )
-    lease = take_lease(out.parent / ".lease", f"study {settings.study}")
+    lease = take_lease(out.parent / ".lease", f"study {settings.study}", job_id=os.environ.get(JOB_ENV, ""))
     ended = start_beating([lease])  # a step of the driver may take longer than a silent holder is given
     try:
         with catch_stop() as stop, name_storage_faults("the study's or the store's file system"), _stop_told(stop):

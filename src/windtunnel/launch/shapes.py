@@ -58,6 +58,9 @@ def render_parameters(
     """submitit's parameters for jobs of `shape`, each of `trials`; what is empty is left to Slurm's own defaults."""
     time_min = _pack_time_min(shape, trials)
     setup = [f"module load {module} || exit 1" for module in cluster.modules] + list(cluster.setup)
+    if any(name == "export" for name, _ in shape.flags):
+        # What the job does not get of the login node's variables; sruns in it would give ranks none of the job's own.
+        setup = ["unset SLURM_EXPORT_ENV", *setup]
     return {
         "job_name": name,
         "time": time_min,

@@ -1,27 +1,26 @@
 """Hands a driver's waiting trials to its backend: each at most once, whoever else is at it, and never for ever."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, CommandError, InputFileError
 from windtunnel.launch.backend import Backend, Submitted
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course
+from windtunnel.launch.mates import is_wanted
 from windtunnel.launch.nodebook import NodeBook
 from windtunnel.ledger.claim import drop_claim, take_claim
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.log import append_event, read_events
-from windtunnel.ledger.reconcile import find_job_id, find_submission, find_wish
+from windtunnel.ledger.reconcile import find_job_id
+from windtunnel.ledger.story import IN_FLIGHT_S, find_begun, find_submission, find_wish
 from windtunnel.records.trial import TrialConfig
 
 MAX_SILENCES = 20
 """Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
-IN_FLIGHT_S = 180.0
-"""Time for which a submission without an answer may still be taken: sbatch itself tries again for two minutes
-while the controller is busy, also after the driver that started it was killed."""
 _WRITERS = 8
 """Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
@@ -44,37 +43,43 @@ class Outcome:
 class Submitter:
     """Knows how long the backend has not answered. All that must outlast it is in the trials' folders."""
 
-    def __init__(self, context: SweepContext, backend: Backend, nodes: NodeBook | None) -> None:
+    def __init__(
+        self, context: SweepContext, backend: Backend, nodes: NodeBook | None, *, say: Callable[[str], None]
+    ) -> None:
         self._context = context
         self._backend = backend
+        self._say = say
         self._nodes = nodes
         self._silences = 0
         self._submit_at = float("-inf")
 
     def submit(self, waiting: Sequence[Course], *, active: int) -> Outcome:
         """Submit as many of the waiting courses as there is room for while `active` are under way."""
-        batch = waiting[: self._backend.room(active)]
-        if not batch or time.monotonic() < self._submit_at:
+        if not waiting or time.monotonic() < self._submit_at:
             return Outcome()
         outcome = Outcome()
         try:
-            batch = [course for course in batch if not self._is_on_its_way(course, outcome)]
+            settled = [course for course in waiting if not self._is_on_its_way(course, outcome)]
         except CommandError as error:
-            return self._follow_wishes(self._put_off(waiting, str(error), outcome))
-        claimed = _claim(batch)
+            self._follow_wishes(outcome.begun)
+            return self._put_off(waiting, str(error), outcome)
+        claimed = _claim(self._pick(settled, active=active + len(outcome.begun)))
         try:
-            return self._follow_wishes(self._submit_claimed(claimed, waiting, outcome))
+            outcome = self._submit_claimed(claimed, waiting, outcome)
         finally:
             for course in claimed:
                 drop_claim(course.folder.path)
+        self._follow_wishes(outcome.begun)
+        return outcome
 
     def locate(self, course: Course, *, ask: bool = True) -> tuple[TrialFacts, bool]:
         """Read a trial, and set its job; with whether the place answered, where it had to be asked.
 
-        Not to `ask` leaves a job that only the place knows unknown, as no answer does.
+        Not to `ask` leaves a job that only the place knows unknown, as no answer does. One whose id becomes known now
+        is cancelled where somebody wished so.
         """
         facts = course.read()
-        unknown = find_submission(facts) is not None
+        unknown = find_submission(facts.events) is not None
         course.job_id = "" if unknown else find_job_id(facts)
         if not unknown or not ask:
             return facts, True
@@ -82,22 +87,31 @@ class Submitter:
             course.job_id = self._find_job(course, facts)
         except CommandError:
             return facts, False
-        return (course.read() if course.job_id else facts), True
+        if not course.job_id:
+            return facts, True
+        self._follow_wishes([(course, course.job_id)])
+        return course.read(), True
 
     def _find_job(self, course: Course, facts: TrialFacts) -> str:
         """The job of the newest submission, also of one whose answer was lost; empty when there is none.
 
         Raises CommandError when the place does not answer.
         """
-        submission = find_submission(facts)
+        submission = find_submission(facts.events)
         if submission is None:
             return find_job_id(facts)
         # The answer was lost, or with it the driver: the job is found by the submission's own name.
-        name, index = submission
-        job_id = self._backend.recover(course.trial, name, index)
+        job_id = self._backend.recover(course.trial, submission)
         if job_id:
-            append_event(course.folder.path, "submitted", attempt=0, job_id=job_id, submission=name)
+            append_event(course.folder.path, "submitted", attempt=0, job_id=job_id, submission=submission.name)
         return job_id
+
+    def _pick(self, waiting: Sequence[Course], *, active: int) -> list[Course]:
+        """Those that there is room for: of the others nothing is claimed, written or read."""
+        if not waiting:
+            return []
+        picked = {trial.id for trial in self._backend.pick([course.trial for course in waiting], active=active)}
+        return [course for course in waiting if course.trial.id in picked]
 
     def _is_on_its_way(self, course: Course, outcome: Outcome) -> bool:
         if not course.unanswered:
@@ -106,7 +120,7 @@ class Submitter:
         job_id = self._find_job(course, facts)
         if job_id:
             outcome.begun.append((course, job_id))
-        elif find_submission(facts) is None:
+        elif find_submission(facts.events) is None:
             course.unanswered = False
         elif time.time() < course.settled_at:
             self._submit_at = time.monotonic() + min(self._context.sweep.poll_s, IN_FLIGHT_S / 10)
@@ -143,17 +157,26 @@ class Submitter:
         self._silences = 0
         return outcome
 
-    def _follow_wishes(self, outcome: Outcome) -> Outcome:
-        """Cancel the jobs all of whose trials somebody wished to end before their ids were known."""
-        wanted = {job_id for course, job_id in outcome.begun if find_wish(read_events(course.folder.path)) is None}
-        wished = sorted({job_id for _, job_id in outcome.begun} - wanted)
+    def _follow_wishes(self, begun: Sequence[tuple[Course, str]]) -> None:
+        """Cancel the jobs of which every trial was wished to end before the job's id was known.
+
+        Whoever wishes it later finds the id in the ledger.
+        """
+        wished = {
+            job_id: course for course, job_id in begun if find_wish(read_events(course.folder.path)) is not None
+        }
+        alone = sorted(job_id for job_id, course in wished.items() if not self._is_wanted(course))
         try:
-            if wished:
-                self._backend.cancel(wished)
+            if alone:
+                self._backend.cancel(alone)
         except CommandError as error:
-            told = f"jobs {', '.join(wished)} go on, though somebody wished to cancel them: {error}"
-            return replace(outcome, news="\n".join(filter(None, (outcome.news, told))))
-        return outcome
+            self._say(f"jobs {', '.join(alone)} go on, though somebody wished to cancel them: {error}")
+
+    def _is_wanted(self, course: Course) -> bool:
+        submission = find_begun(read_events(course.folder.path))
+        own = {course.trial.id}
+        context = self._context
+        return submission is not None and is_wanted(context.store, submission, jobs_dir=context.jobs_dir, but=own)
 
     def _submit_by_partition(self, courses: Sequence[Course]) -> Submitted:
         groups: dict[str, list[Course]] = {}
@@ -163,7 +186,8 @@ class Submitter:
         for partition, group in groups.items():
             needed = max(course.trial.shape.nodes for course in group)
             exclude = self._nodes.exclude(partition, needed=needed) if self._nodes is not None else ()
-            part = self._backend.submit([course.trial for course in group], exclude=exclude)
+            seen = {course.trial.id: course.events for course in group}
+            part = self._backend.submit([course.trial for course in group], exclude=exclude, seen=seen)
             submitted.job_ids.update(part.job_ids)
             submitted.refusals.update(part.refusals)
             submitted.unanswered.update(part.unanswered)

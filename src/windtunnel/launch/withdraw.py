@@ -5,23 +5,24 @@ A wish is written before anything is done about it, so that a process killed bet
 
 import functools
 import getpass
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from windtunnel.errors import CommandError
+from windtunnel.launch.mates import is_wanted
 from windtunnel.launch.onhost import stop_process
-from windtunnel.launch.packs import find_task, read_packs
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder, trial_folder
 from windtunnel.ledger.lease import take_lease
-from windtunnel.ledger.log import Event, append_event, read_events
-from windtunnel.ledger.reconcile import find_end, find_job_id, find_submission, find_verdict_event
+from windtunnel.ledger.log import append_event, read_events
+from windtunnel.ledger.reconcile import find_end, find_job_id, find_verdict_event
+from windtunnel.ledger.story import Submission, find_begun, find_submission
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import FINAL, PARTIAL_SWEEP, Verdict
-from windtunnel.slurm.queue import base_of, cancel_jobs, read_queue_by_name
+from windtunnel.slurm.queue import base_of, cancel_jobs, find_task, read_queue_by_name
 
 
 class Step(StrEnum):
@@ -41,8 +42,7 @@ class Cancelling:
     step: Step
     words: str
     job_id: str = ""
-    submission: str = ""
-    index: int = 0
+    submission: Submission | None = None
 
 
 def withdraw_trials(store: Path, trials: Sequence[PlannedTrial], *, reason: str, sweep: Path | None = None) -> None:
@@ -72,24 +72,19 @@ def cancel_trials(store: Path, trials: Sequence[PlannedTrial], *, study: str, jo
     """End the jobs of `trials` and keep CANCELLED as their verdict until the next sweep; what was done, by trial id.
 
     A driver at work sees the wish in the ledgers, and submits none of these trials again. A job of several trials
-    goes on while it has others to run. `jobs_dir` is the study's own folder of jobs. Raises CommandError when Slurm
-    does not answer, or refuses; the wishes are kept even then.
+    goes on while it has others to run, whichever study submitted it. `jobs_dir` is the study's own folder of jobs.
+    Raises CommandError when Slurm does not answer, or refuses; the wishes are kept even then.
     """
-    plans: dict[str, Cancelling] = {}
-    for trial in trials:
-        folder = trial_folder(store, trial.id)
-        facts = read_facts(folder, steps=trial.steps)
-        plans[trial.id] = plan_cancelling(facts)
-        if plans[trial.id].step != Step.NONE:
-            folder.path.mkdir(parents=True, exist_ok=True)
-            _append(folder, facts, "cancelling", study=study, user=getpass.getuser())
-    # A thousand trials may be of one submission: its queue and its packs are read once.
+    plans = {trial.id: _wish(trial_folder(store, trial.id), trial, study=study) for trial in trials}
+    # A thousand trials may be of one submission: its queue is read once.
     read_queue = functools.cache(read_queue_by_name)
-    read_mates = functools.cache(functools.partial(read_packs, jobs_dir))
     sought = {trial_id: plan for trial_id, plan in plans.items() if plan.step in (Step.SLURM, Step.SEARCH)}
     jobs = {trial_id: _find_job(plan, read_queue) for trial_id, plan in sought.items()}
-    wanted = {trial.id for trial in trials}
-    shared = {trial_id for trial_id, plan in sought.items() if _has_others(plan, read_mates, store, wanted)}
+    shared = {
+        trial_id
+        for trial_id, plan in sought.items()
+        if plan.submission is not None and is_wanted(store, plan.submission, jobs_dir=jobs_dir, but=plans)
+    }
     alone = {job_id for job_id in jobs.values() if job_id} - {jobs[trial_id] for trial_id in shared}
     problem = cancel_jobs(sorted(alone))
     if problem:
@@ -106,16 +101,15 @@ def plan_cancelling(facts: TrialFacts) -> Cancelling:
     verdict = told.details["verdict"] if told is not None else end.verdict if end is not None else None
     if facts.holder is None and (verdict in FINAL or verdict == Verdict.CANCELLED):
         return Cancelling(Step.NONE, f"already {verdict}: nothing to cancel")
-    submission = find_submission(facts)
+    submission = find_submission(facts.events)
     if submission is not None:
-        return Cancelling(Step.SEARCH, "", submission=submission[0], index=submission[1])
+        return Cancelling(Step.SEARCH, "", submission=submission)
     job_id = "" if told is not None and facts.holder is None else find_job_id(facts)
     if not job_id:
         return Cancelling(Step.WISH, "not in the queue: a driver at work leaves it, the next sweep runs it")
     if not base_of(job_id).isdecimal():
         return Cancelling(Step.PROCESS, "", job_id=job_id)
-    begun = next((each.details for each in reversed(facts.events) if each.kind == "submitting"), {})
-    return Cancelling(Step.SLURM, "", job_id, str(begun.get("submission", "")), int(begun.get("index", 0)))
+    return Cancelling(Step.SLURM, "", job_id, find_begun(facts.events))
 
 
 @contextmanager
@@ -130,30 +124,31 @@ def _hold(sweep: Path | None) -> Iterator[None]:
         lease.release()
 
 
+def _wish(folder: TrialFolder, trial: PlannedTrial, *, study: str) -> Cancelling:
+    facts = read_facts(folder, steps=trial.steps)
+    plan = plan_cancelling(facts)
+    if plan.step == Step.NONE:
+        return plan
+    folder.path.mkdir(parents=True, exist_ok=True)
+    _append(folder, facts, "cancelling", study=study, user=getpass.getuser())
+    # A driver that submits it meanwhile sees the wish once it knows the job's id; an id known by now is seen here.
+    return plan_cancelling(replace(facts, events=tuple(read_events(folder.path))))
+
+
 def _find_job(plan: Cancelling, read_queue: Callable[[str], Iterable[str]]) -> str:
+    if plan.job_id or plan.submission is None:
+        return plan.job_id
     # Where there is none, the driver died, or is at it, between the submission and its answer.
-    return plan.job_id or find_task(read_queue(plan.submission), plan.index)
-
-
-def _has_others(
-    plan: Cancelling, read_mates: Callable[[str], Sequence[Sequence[str]]], store: Path, wanted: Collection[str]
-) -> bool:
-    """Whether the job is also to run trials that nobody wants to cancel."""
-    packs = read_mates(plan.submission)
-    ids = [each for each in packs[plan.index] if each not in wanted] if plan.index < len(packs) else []
-    return any(_is_unended(read_events(trial_folder(store, trial_id).path)) for trial_id in ids)
-
-
-def _is_unended(events: Sequence[Event]) -> bool:
-    kinds = [event.kind for event in events if event.kind != "cancelling"]
-    return bool(kinds) and kinds[-1] in ("submitting", "submitted", "waiting", "started")
+    return find_task(read_queue(plan.submission.name), plan.submission.index)
 
 
 def _carry_out(plan: Cancelling, job_id: str, *, shared: bool) -> str:
     if shared:
         return f"left out of job {job_id}, which goes on for its others; if it runs already, it runs to its end"
     if plan.step in (Step.SLURM, Step.SEARCH):
-        return f"cancelled job {job_id}" if job_id else f"no job of submission {plan.submission} is in the queue"
+        name = plan.submission.name if plan.submission is not None else ""
+        missing = f"no job of submission {name} is in the queue: should one come, the driver that finds it cancels it"
+        return f"cancelled job {job_id}" if job_id else missing
     if plan.step == Step.PROCESS:
         host, _, pid = plan.job_id.rpartition(":")
         here = stop_process(plan.job_id)

@@ -2,6 +2,10 @@
 
 Studies share trials through a store, so that the lease of a study does not keep their drivers apart. A claim
 lasts only from the last look at a ledger until the job's id stands in it.
+
+A dead driver's claim is removed under a rule: whoever wants to remove it first makes a second, exclusive link to it.
+What that link holds is judged, and none but the link's maker may remove the claim; so that no claim taken since is
+removed for the dead one. A link that its maker left behind is removed once it is old.
 """
 
 import os
@@ -13,6 +17,7 @@ from pathlib import Path
 from windtunnel.ledger.lease import read_process_start
 
 CLAIM = ".claim"
+GRAVE = ".claim.stale"
 STALE_AFTER_S = 600.0
 """Age past which another host's claim is a dead driver's: several times what an sbatch takes that tries again and
 again while the controller is busy. On its own host a claim counts while its process lives, however long that is."""
@@ -56,13 +61,35 @@ def _read_start(pid: int) -> str | None:
 
 
 def _remove_stale(path: Path, stale_after_s: float) -> None:
+    grave = path.with_name(GRAVE)
     try:
-        host, pid, start = (*path.read_text().split(), "", "0", "")[:3]
-        if host == socket.gethostname():
-            stale = read_process_start(int(pid)) != start
-        else:
-            stale = time.time() - path.stat().st_mtime > stale_after_s
-        if stale:
-            path.unlink()
+        if not _is_stale(path, stale_after_s):
+            return
+        os.link(path, grave)
+    except FileNotFoundError:
+        return
+    except FileExistsError:
+        _remove_left(grave)
+        return
+    try:
+        # It may be another claim by now than was looked at; this one stays until its owner, or this call, ends it.
+        if _is_stale(grave, stale_after_s):
+            path.unlink(missing_ok=True)
+    finally:
+        grave.unlink(missing_ok=True)
+
+
+def _is_stale(path: Path, stale_after_s: float) -> bool:
+    host, pid, start = (*path.read_text().split(), "", "0", "")[:3]
+    if host == socket.gethostname():
+        return read_process_start(int(pid)) != start
+    return time.time() - path.stat().st_mtime > stale_after_s
+
+
+def _remove_left(grave: Path) -> None:
+    # A link is there for a few calls only; the file's ctime tells when it was made or lost one.
+    try:
+        if time.time() - grave.stat().st_ctime > STALE_AFTER_S:
+            grave.unlink()
     except FileNotFoundError:
         pass

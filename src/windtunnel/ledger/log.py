@@ -17,8 +17,8 @@ class Event:
     """Something that happened to a trial.
 
     `kind` is one of submitting (about to be, under a name that finds the job again), submitted, postponed
-    (the place was full), waiting (for its turn in a job of several trials), started, ended (these three by the
-    supervisor), verdict (a driver's, over an attempt that did not complete), cancelling
+    (the place was full), waiting (for its turn in a job of several trials, behind another), started, ended (these
+    three by the supervisor), verdict (a driver's, over an attempt that did not complete), cancelling
     (someone asks for the trial's end) and withdrawn (someone takes the verdict back, with all budgets).
     """
 

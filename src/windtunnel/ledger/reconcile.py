@@ -4,13 +4,13 @@ Success is never guessed: only a DONE.json of our own that validates is COMPLETE
 says merely explains an end that our records do not.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.log import Event
+from windtunnel.ledger.story import find_last_event, find_wish
 from windtunnel.records.trial import AttemptEnd, Verdict
 
 
@@ -52,7 +52,6 @@ UNSEEN = JobSight(Phase.UNSURE)
 _OWN_FAULT = frozenset({Verdict.FAILED, Verdict.OOM})
 # A supervisor that was told to stop does not know by whom; the scheduler does.
 _STOPPED = frozenset({Verdict.PREEMPTED, Verdict.TIMEOUT, Verdict.CANCELLED, Verdict.NODE_FAIL, Verdict.LOST})
-_TOLD_BY_JOB = ("waiting", "started", "ended")
 _SUBMITTED = ("submitting", "submitted", "postponed", "withdrawn")
 _UNSUBMITTED = ("", "postponed", "withdrawn")
 
@@ -65,13 +64,17 @@ def reconcile(
     lost_after_s: float,
     settle_s: float = 0.0,
     limit_s: float = float("inf"),
+    in_flight_s: float = 0.0,
 ) -> Standing:
     """The standing of a trial at `now`.
 
     `job` is the sight of the job of `find_job_id`. So that every wait ends, a trial is LOST without any sign of
     life for `lost_after_s`, without records of its own `settle_s` after its job's end, and when its supervisor
-    is still there `limit_s` after the start, though its job is not.
+    is still there `limit_s` after the start, though its job is not. For `in_flight_s` a submission without an
+    answer may still be taken, whatever is wished.
     """
+    if _is_in_flight(facts, job, now - in_flight_s):
+        return Standing(Phase.UNSURE, evidence="being submitted")
     standing = _weigh(facts, job, now=now, lost_after_s=lost_after_s, settle_s=settle_s, limit_s=limit_s)
     wish = find_wish(facts.events)
     if wish is None or not (standing.verdict in _STOPPED or _is_unsubmitted(standing, facts)):
@@ -83,22 +86,14 @@ def reconcile(
 
 
 def find_job_id(facts: TrialFacts) -> str:
-    """Job of the newest submission or start; empty when there is none, or when it came to nothing since."""
+    """Job of the newest submission or start; empty while none is known, or when it came to nothing since."""
     for event in reversed(facts.events):
-        if event.kind in _UNSUBMITTED:
+        if event.kind in (*_UNSUBMITTED, "submitting"):
             return ""
         # Not by an end: that of a supervisor of an earlier job may come late, and a start has named its job.
         if event.kind in ("submitted", "waiting", "started") and event.details.get("job_id"):
             return str(event.details["job_id"])
     return ""
-
-
-def find_submission(facts: TrialFacts) -> tuple[str, int] | None:
-    """Name and place in its array of a submission that was begun last, and whose job is not known yet."""
-    last = _last_event(facts)
-    if last is None or last.kind != "submitting":
-        return None
-    return str(last.details["submission"]), int(last.details["index"])
 
 
 def find_end(facts: TrialFacts) -> AttemptEnd | None:
@@ -110,19 +105,7 @@ def find_end(facts: TrialFacts) -> AttemptEnd | None:
 
 def find_verdict_event(facts: TrialFacts) -> Event | None:
     """The verdict that a driver wrote over the newest attempt, if nothing happened since."""
-    return _last_event(facts) if _last_kind(facts) == "verdict" else None
-
-
-def find_wish(events: Sequence[Event]) -> Event | None:
-    """Someone's wish that the trial ends, unless it was submitted again, or withdrawn, since."""
-    for event in reversed(events):
-        # What came of a submission may be written down after the wish to end it; that it began is earlier.
-        late = event.kind == "postponed" or (event.kind == "submitted" and "submission" in event.details)
-        if event.kind in _SUBMITTED and not late:
-            return None
-        if event.kind == "cancelling":
-            return event
-    return None
+    return find_last_event(facts.events) if _last_kind(facts) == "verdict" else None
 
 
 def is_outlived(facts: TrialFacts, job: JobSight, job_id: str, *, here: str) -> bool:
@@ -171,6 +154,12 @@ def _weigh(
     return _judge_silence(facts, job, silent_s=now - facts.life_at, lost_after_s=lost_after_s)
 
 
+def _is_in_flight(facts: TrialFacts, job: JobSight, after: float) -> bool:
+    last = find_last_event(facts.events)
+    begun = last is not None and last.kind == "submitting" and last.at > after
+    return begun and job.phase == Phase.UNSURE and facts.outcome is None and facts.holder is None
+
+
 def _is_overdue(facts: TrialFacts, before: float) -> bool:
     started = next((event for event in reversed(facts.events) if event.kind == "started"), None)
     return facts.holder is not None and started is not None and started.at < before
@@ -197,6 +186,8 @@ def _judge_silence(facts: TrialFacts, job: JobSight, *, silent_s: float, lost_af
         return Standing(Phase.NEW)
     if _last_kind(facts) == "waiting" and job.phase == Phase.ENDED:
         return _judge_unturned(job)
+    if _last_kind(facts) == "submitting" and job.phase == Phase.UNSURE and silent_s > lost_after_s:
+        return Standing(Phase.NEW, evidence="its last submission came to nothing")
     records = f"it left neither DONE.json nor END.json{f' ({facts.done_problem})' if facts.done_problem else ''}"
     if job.phase == Phase.ENDED:
         return _ended(job.verdict or Verdict.LOST, f"{job.evidence or 'its job ended'}; {records}")
@@ -235,18 +226,8 @@ def _last_life(facts: TrialFacts, started: Event) -> float:
     return min([facts.life_at, *(event.at for event in later)])
 
 
-def _last_event(facts: TrialFacts) -> Event | None:
-    # A wish changes nothing of where the trial stands: the job goes on until it is stopped.
-    events = [event for event in facts.events if event.kind != "cancelling"]
-    # A quick job may tell of itself before its driver has written the job's id down.
-    late = len(events) > 1 and events[-1].kind == "submitted" and events[-2].kind in _TOLD_BY_JOB
-    if late and events[-2].details.get("job_id") == events[-1].details.get("job_id"):
-        return events[-2]
-    return events[-1] if events else None
-
-
 def _last_kind(facts: TrialFacts) -> str:
-    last = _last_event(facts)
+    last = find_last_event(facts.events)
     return last.kind if last is not None else ""
 
 

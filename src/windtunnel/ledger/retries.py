@@ -1,11 +1,12 @@
 """Whether a trial that ended is tried again: by its cause, within budgets that the ledger itself counts. Pure.
 
 Any driver on any host counts the same. What Slurm starts again by itself after a preemption is not counted;
-after a node's failure it is, since a trial may be what its nodes fail of.
+after a node's failure it is, since a trial may be what its nodes fail of. A trial whose job ended before its turn in
+it came was not begun, and pays nothing: the first trial of each job pays, so that this ends.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windtunnel.ledger.log import Event
@@ -24,10 +25,13 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """How one run of a trial ended; `step` is that of its newest checkpoint then."""
+    """How one run of a trial ended."""
 
     verdict: Verdict
     step: int = 0
+    """Of its newest checkpoint then."""
+    begun: bool = True
+    """Whether the trial's turn in its job had come."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ def decide_retry(current: Ending, earlier: Iterable[Ending], budgets: RetrySetti
     cause = current.verdict
     if cause not in _CAUSES:
         return Retry(False)
+    if not current.begun:
+        return Retry(True, "submitting it again, at no cost: it had not begun")
     earlier = list(earlier)
     budget: int = getattr(budgets, _CAUSES[cause])
     used = Counter(ending.verdict for ending in earlier)[cause]
@@ -60,14 +66,17 @@ def decide_retry(current: Ending, earlier: Iterable[Ending], budgets: RetrySetti
 
 def read_retried(events: Iterable[Event], ends: Mapping[int, AttemptEnd]) -> list[Ending]:
     """The endings after which the trial was started again, in order, since its verdict was last withdrawn."""
+    events = list(events)
     retried: list[Ending] = []
     open_: Event | None = None
     pending: Ending | None = None
-    for event in events:
+    for number, event in enumerate(events):
         if event.kind == "withdrawn":
             retried, open_, pending = [], None, None
         elif event.kind == "verdict":
-            open_, pending = None, _read_verdict(event)
+            ending = _read_verdict(event)
+            unpaid = ending.verdict == Verdict.PREEMPTED and is_unturned(events[:number])
+            open_, pending = None, None if unpaid else ending
         elif event.kind == "submitted" and open_ is not None and _share_job(open_, event):
             continue  # a quick job told of itself before its driver had written the job's id down
         elif event.kind in ("submitting", "submitted", "waiting", "started"):
@@ -76,6 +85,12 @@ def read_retried(events: Iterable[Event], ends: Mapping[int, AttemptEnd]) -> lis
             retried += [pending] if pending is not None else []
             open_, pending = (event if event.kind == "started" else None), None
     return retried
+
+
+def is_unturned(events: Sequence[Event]) -> bool:
+    """Whether a trial only ever waited for its turn in its newest job."""
+    told = (event.kind for event in reversed(events) if event.kind in ("submitting", "waiting", "started"))
+    return next(told, "") == "waiting"
 
 
 def is_spent(verdict: Verdict, earlier: Iterable[Ending], budgets: RetrySettings) -> bool:

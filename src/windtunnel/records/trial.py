@@ -107,7 +107,7 @@ class TrialOutcome:
     phases_s: dict[str, float]
     """Wall seconds of this attempt by phase: setup, train, checkpoint, evaluate."""
     notes: tuple[str, ...] = ()
-    """What was passed over in a program's metrics."""
+    """What its reader should know: faults that training got over, or what was passed over in a program's metrics."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ class TrainingSettings(Settings):
     """Steps between checkpoints; the last step always makes one."""
     async_checkpoints: bool = True
     """Write checkpoints while training goes on, from a copy of the state in memory, which takes as much of that."""
+    rollbacks: int = Field(default=2, ge=0)
+    """Returns to the last clean checkpoint after a loss that is not finite, before the trial fails: the first replays
+    the same steps, the second skips the batch that did it again. 0 fails at once."""
+    spike_factor: float = Field(default=0.0, ge=0)
+    """Multiple of the median of the last 50 losses that counts as such a fault, too; 0 for none."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Newest checkpoints kept."""
     keep_every_steps: int = Field(default=0, ge=0)

@@ -10,6 +10,7 @@ from windtunnel.slurm.queue import base_of
 
 _TIMEOUT_S = 60.0
 _JOBS_AT_ONCE = 1000
+_SLACK_S = 1.0
 _FIELDS = ("JobID", "State", "ExitCode", "ElapsedRaw", "NodeList", "End", "Reason")
 _DISABLED = "accounting storage is disabled"
 
@@ -38,11 +39,28 @@ def read_accounting(job_ids: Iterable[str]) -> dict[str, AccountedJob] | None:
     wanted = sorted({base_of(job_id) for job_id in job_ids}, key=int)
     jobs: dict[str, AccountedJob] = {}
     for start in range(0, len(wanted), _JOBS_AT_ONCE):
-        text = _run_sacct(wanted[start : start + _JOBS_AT_ONCE])
+        text = _run_sacct([f"--jobs={','.join(wanted[start : start + _JOBS_AT_ONCE])}"])
         if text is None:
             return None
         jobs |= parse_accounting(text)
     return jobs
+
+
+def read_accounting_by_name(names: Iterable[str]) -> dict[str, dict[str, AccountedJob]] | None:
+    """The jobs of each name that accounting knows, by id; None where there is no accounting.
+
+    Raises CommandError when it does not answer.
+    """
+    wanted = sorted(names)
+    found: dict[str, dict[str, AccountedJob]] = {name: {} for name in wanted}
+    for start in range(0, len(wanted), _JOBS_AT_ONCE):
+        text = _run_sacct([f"--name={','.join(wanted[start : start + _JOBS_AT_ONCE])}"], name=True)
+        if text is None:
+            return None
+        for line in text.splitlines():
+            name, _, rest = line.partition("|")
+            found.setdefault(name, {}).update(parse_accounting(rest))
+    return found
 
 
 def parse_accounting(text: str) -> dict[str, AccountedJob]:
@@ -59,10 +77,11 @@ def parse_accounting(text: str) -> dict[str, AccountedJob]:
     return jobs
 
 
-def _run_sacct(job_ids: Sequence[str]) -> str | None:
-    argv = ["sacct", "--noheader", "--parsable2", "--allocations", f"--format={','.join(_FIELDS)}"]
+def _run_sacct(selection: Sequence[str], *, name: bool = False) -> str | None:
+    fields = ("JobName", *_FIELDS) if name else _FIELDS
+    argv = ["sacct", "--noheader", "--parsable2", "--allocations", f"--format={','.join(fields)}"]
     # Without a start time sacct looks at today only.
-    argv += ["--starttime=now-30days", f"--jobs={','.join(job_ids)}"]
+    argv += ["--starttime=now-30days", *selection]
     if shutil.which(argv[0]) is None:
         return None
     finished = run_command(argv, timeout_s=_TIMEOUT_S, env={"SLURM_TIME_FORMAT": "%s"}, check=False)
@@ -71,3 +90,29 @@ def _run_sacct(job_ids: Sequence[str]) -> str | None:
     if _DISABLED in finished.stderr.lower():
         return None
     raise CommandError(describe_failure(finished))
+
+
+def read_run_states(raw_job_id: str, *, since: float, timeout_s: float) -> list[str]:
+    """States of the runs of a job that began about `since` or later and have ended, newest first; of all restarts.
+
+    Raises CommandError when accounting does not answer; without accounting there are none.
+    """
+    if shutil.which("sacct") is None:
+        return []
+    argv = ["sacct", f"--jobs={raw_job_id}", "--duplicates", "--allocations", "--noheader", "--parsable2"]
+    argv += ["--format=JobIDRaw,Start,End,State"]
+    finished = run_command(argv, timeout_s=timeout_s, env={"SLURM_TIME_FORMAT": "%s"}, check=False)
+    if finished.code != 0:
+        return []
+    return parse_run_states(finished.stdout, raw_job_id, since=since)
+
+
+def parse_run_states(text: str, raw_job_id: str, *, since: float) -> list[str]:
+    """The states among lines of `JobIDRaw|Start|End|State` with times in seconds."""
+    runs = []
+    for line in text.splitlines():
+        job_id, start, end, state = (*line.split("|"), "", "", "", "")[:4]
+        # Slurm's clock is in whole seconds, and the run may have begun before its script did.
+        if job_id == raw_job_id and end.isdecimal() and start.isdecimal() and float(end) >= since - _SLACK_S:
+            runs.append((float(end), state))
+    return [state for _, state in sorted(runs, reverse=True)]

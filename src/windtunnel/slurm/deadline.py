@@ -18,13 +18,20 @@ def find_signal_lead_s(time_min: int) -> int:
     return min(_LEAD_S, time_min * 60 // 6)
 
 
-def is_near_end(at: float, *, ends_at: float, time_min: int) -> bool:
+def may_be_warning(at: float, *, ends_at: float, time_min: int) -> bool:
     """Whether a signal `at` a time may be the one before the end; both are seconds since 1970 UTC.
 
-    Never in the first half of the limit, where Slurm's own imprecision would make every preemption a time-out.
+    Slurm's own imprecision makes that any signal of a job of two minutes.
     """
-    window_s = min(find_signal_lead_s(time_min) + _EARLY_S + _SLACK_S, time_min * 30.0)
-    return at >= ends_at - window_s
+    return at >= ends_at - _window_s(time_min)
+
+
+def is_near_end(at: float, *, ends_at: float, time_min: int) -> bool:
+    """Whether a signal `at` a time is the one before the end, as far as clocks alone can tell.
+
+    Never in the first half of the limit, so that not every preemption of a short job is a time-out.
+    """
+    return at >= ends_at - min(_window_s(time_min), time_min * 30.0)
 
 
 def find_job_end(environ: Mapping[str, str], *, began_at: float, time_min: int) -> float:
@@ -50,6 +57,10 @@ def read_process_began_at(pid: int) -> float:
     except (OSError, ValueError, IndexError):
         return time.time()
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
+
+
+def _window_s(time_min: int) -> float:
+    return find_signal_lead_s(time_min) + _EARLY_S + _SLACK_S
 
 
 def _read_time(environ: Mapping[str, str], name: str) -> float | None:

@@ -11,7 +11,10 @@ _TIMEOUT_S = 60.0
 _FIELDS = ("%i", "%T", "%N", "%r", "%j")
 _SEPARATOR = "|"
 _UNKNOWN_JOB = "Invalid job id"
+_GONE = (_UNKNOWN_JOB.lower(), "already completing or completed")
+"""What scancel says of jobs of which nothing is left to cancel."""
 _IDS_AT_MOST = 1000
+_NAMES_AT_MOST = 500
 _CANCELLED_AT_ONCE = 500
 _ARRAY_RANGE = re.compile(r"(\d+)_\[([\d,\-]+)(?:%\d+)?\]")
 
@@ -50,19 +53,23 @@ def read_own_queue() -> dict[str, QueuedJob]:
     return _run_squeue(["--me"])
 
 
-def read_queue_by_name(name: str) -> dict[str, QueuedJob]:
-    """All jobs of a name that the controller still knows, by id."""
-    return _run_squeue([f"--name={name}"])
+def read_queue_by_name(*names: str) -> dict[str, QueuedJob]:
+    """All jobs of these names that the controller still knows, by id."""
+    few = len(names) <= _NAMES_AT_MOST  # an argument has at most 128 KiB
+    queue = _run_squeue([f"--name={','.join(names)}"] if few else [])
+    return {job_id: job for job_id, job in queue.items() if few or job.name in names}
 
 
 def cancel_jobs(job_ids: Iterable[str]) -> str:
     """scancel; its own words on what it could not do, such as another user's job. Jobs that are gone are no error."""
     wanted = list(job_ids)
-    words = []
+    words: list[str] = []
     for start in range(0, len(wanted), _CANCELLED_AT_ONCE):
         argv = ["scancel", *wanted[start : start + _CANCELLED_AT_ONCE]]
-        words += run_command(argv, timeout_s=_TIMEOUT_S, check=False).stderr.splitlines()
-    return "\n".join(line for line in words if _UNKNOWN_JOB.lower() not in line.lower())
+        finished = run_command(argv, timeout_s=_TIMEOUT_S, check=False)
+        told = finished.stderr.splitlines()
+        words += told if told or not finished.code else [f"scancel ended with exit code {finished.code}"]
+    return "\n".join(line for line in words if not any(harmless in line.lower() for harmless in _GONE))
 
 
 def parse_queue(text: str) -> dict[str, QueuedJob]:
@@ -75,6 +82,12 @@ def parse_queue(text: str) -> dict[str, QueuedJob]:
             for single in _expand_ids(job_id):
                 jobs[single] = QueuedJob(single, state, nodes, reason, _SEPARATOR.join(fields[4:]))
     return jobs
+
+
+def find_task(jobs: Iterable[str], index: int) -> str:
+    """The job id of an array's task, or of a job that is alone; empty when there is none."""
+    wanted = {job_id for job_id in jobs if job_id.endswith(f"_{index}") or ("_" not in job_id and index == 0)}
+    return next(iter(sorted(wanted)), "")
 
 
 def base_of(job_id: str) -> str:

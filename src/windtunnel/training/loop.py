@@ -1,5 +1,6 @@
-"""The training loop: steps, with lines in metrics.jsonl and checkpoints on the way."""
+"""The training loop: steps, with lines in metrics.jsonl and checkpoints on the way, and back after a fault."""
 
+import copy
 import math
 import time
 
@@ -10,52 +11,102 @@ from windtunnel.checkpoints.saver import Saver
 from windtunnel.errors import DivergedError
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
-from windtunnel.training.meters import MetricsLog
+from windtunnel.training.meters import MetricsLog, drop_later_lines
 from windtunnel.training.precision import autocast
-from windtunnel.training.resume import TrainState, state_tensors
+from windtunnel.training.recovery import Fault, Remedy
+from windtunnel.training.resume import TrainState, find_newest, load_state, state_tensors
 from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.training.stop import StopVote, StopWish
 from windtunnel.units import format_count
 
 
-def train(run: Run, state: TrainState, wrapped: nn.Module, wish: StopWish) -> bool:
-    """Take steps from `state.step` to the last; False when it was told to stop before, after a checkpoint of there.
+class Loop:
+    """Takes a run's state to its last step; `wrapped` is the model as this rank calls it."""
 
-    Raises DivergedError before anything that is not finite is kept.
-    """
-    settings = run.settings.training
-    log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
-    saver, vote = open_saver(run), StopVote(wish, run.mesh)
-    run.phases_s["checkpoint"] = 0.0
-    started = time.perf_counter()
-    wrapped.train()
-    stopped = False
-    while state.step < settings.steps and not stopped:
-        take_step(run, state, wrapped)
+    def __init__(self, run: Run, state: TrainState, wrapped: nn.Module, wish: StopWish) -> None:
+        self._run = run
+        self._state = state
+        self._wrapped = wrapped
+        self._saver = open_saver(run)
+        self._vote = StopVote(wish, run.mesh)
+        self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
+        self._started = 0.0
+
+    def train(self) -> bool:
+        """Take steps to the last; False when told to stop before, after a checkpoint of there.
+
+        Raises DivergedError before anything that is not finite is kept.
+        """
+        run, state, steps = self._run, self._state, self._run.settings.training.steps
+        run.phases_s["checkpoint"] = 0.0
+        self._started = time.perf_counter()
+        self._wrapped.train()
+        stopped = False
+        while state.step < steps and not stopped:
+            take_step(run, state, self._wrapped)
+            stopped = state.step < steps and self._vote.is_agreed(state.step)
+            stopped = self._keep_books(stopped=stopped) and stopped
+        with run.phase("checkpoint"):
+            self._saver.wait()
+        self._log.close()
+        run.phases_s["train"] = time.perf_counter() - self._started - run.phases_s["checkpoint"]
+        return not stopped
+
+    def _keep_books(self, *, stopped: bool) -> bool:
+        """Write what is due after a step; False when a fault led back to an earlier one instead."""
+        settings, state = self._run.settings.training, self._state
         last = state.step == settings.steps
-        stopped = not last and vote.is_agreed(state.step)
         line_due = last or state.step % settings.log_every == 0
         checkpoint_due = last or stopped or state.step % settings.checkpoint_every == 0
         if line_due or checkpoint_due:
-            state.meters.flush(state.step)
-            vote.pace(state.meters.agreed_step_s)
-            check_gradients(state)
-        if line_due:
-            write_line(run, state, log, elapsed_s=time.perf_counter() - started)
+            fault = state.meters.flush(spike=settings.spike_factor) or find_bad_gradient(state)
+            self._vote.pace(state.meters.agreed_step_s)
+            if fault is not None:
+                self._recover(fault)
+                return False
+        if line_due and state.meters.line_ready:
+            write_line(self._run, state, self._log, elapsed_s=time.perf_counter() - self._started)
         if checkpoint_due:
-            log.sync()
-            with run.phase("checkpoint"):
-                saver.save(state_tensors(state, run.mesh), run.origin(state.step, train_loss=state.meters.known_loss))
-    with run.phase("checkpoint"):
-        saver.wait()
-    log.close()
-    run.phases_s["train"] = time.perf_counter() - started - run.phases_s["checkpoint"]
-    return not stopped
+            self._save()
+        return True
+
+    def _save(self) -> None:
+        run, state = self._run, self._state
+        for note in state.recovery.settle(state.step):
+            run.report(note)
+        self._log.sync()
+        with run.phase("checkpoint"):
+            self._saver.save(
+                state_tensors(state, run.mesh), run.origin(state.step, train_loss=state.meters.known_loss)
+            )
+
+    def _recover(self, fault: Fault) -> None:
+        run, state = self._run, self._state
+        remedy = state.recovery.decide(fault)
+        with run.phase("checkpoint"):
+            self._saver.wait()
+        choice = find_newest(run.checkpoints_dir, mesh=run.mesh) if remedy is not Remedy.STOP else None
+        if choice is None or choice.path is None or choice.manifest is None:
+            none = "" if choice is None else "; there is no checkpoint to return to"
+            raise DivergedError(f"{state.recovery.explain_stop()}{none}")
+        run.report(f"{fault.told}: back to step {choice.manifest.step}, to {remedy}")
+        known = copy.deepcopy(state.recovery)
+        load_state(state, choice.path, step=choice.manifest.step, mesh=run.mesh)
+        state.recovery = known  # what is known of the faults is newer than the checkpoint
+        state.meters.forget_pending()
+        state.optimizer.zero_grad(set_to_none=True)
+        self._log.close()
+        if run.mesh.is_root:
+            drop_later_lines(run.folder.metrics, state.step)
+        self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
 
 
 def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
-    """One optimizer step on this rank's part of the global batch."""
+    """One optimizer step on this rank's part of the global batch, or none where the batch is to be skipped."""
     settings = run.settings.training
+    if state.step + 1 in state.recovery.skipped:
+        state.step += 1
+        return
     state.meters.start_step()
     batch = run.data.gather(run.step_rows(state.step), run.mesh.device)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
@@ -70,17 +121,19 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     )
     apply_gradients(loss, state.optimizer, world_size=run.mesh.world_size)
     state.step += 1
-    state.meters.stop_step(loss)
+    state.meters.stop_step(loss, step=state.step)
 
 
-def check_gradients(state: TrainState) -> None:
-    """Raise DivergedError when the last step's gradient was not finite, though its loss was."""
+def find_bad_gradient(state: TrainState) -> Fault | None:
+    """The last step, when its gradient was not finite though its loss was."""
     norm = gradient_norm(state.model)
-    if not math.isfinite(norm):
-        raise DivergedError(
-            f"the gradient's norm became {norm} by step {state.step}: lower training.learning_rate, or try "
-            "training.precision=fp32"
-        )
+    if math.isfinite(norm):
+        return None
+    return Fault(
+        state.step,
+        f"the gradient's norm became {norm} by step {state.step}: lower training.learning_rate, or try "
+        "training.precision=fp32",
+    )
 
 
 def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float) -> None:

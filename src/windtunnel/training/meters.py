@@ -15,10 +15,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from windtunnel.artifacts import write_atomic
-from windtunnel.errors import DivergedError
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.mesh import Mesh
+from windtunnel.training.recovery import Fault, find_fault
 
+_KEPT_LOSSES = 50
 _KEPT_TIMES = 2000
 """Step times that a checkpoint carries on to the next attempt."""
 
@@ -67,20 +68,28 @@ class MeterState:
     """Newest step times of all attempts, warm-up left out."""
     warmup_times_s: list[float]
     """Those of warm-up."""
+    recent_losses: list[float]
+    """Newest global losses, of which a spike leaps out."""
 
 
 class Meters:
     """Collects a rank's losses and step times; `flush` makes them global with one collective."""
 
     def __init__(self, mesh: Mesh, *, discard_steps: int) -> None:
-        self.state = MeterState([], math.nan, [], [])
+        self.state = MeterState([], math.nan, [], [], [])
         self._mesh = mesh
         self._clock = StepClock(mesh.device)
         self._warmup_left = discard_steps
         self._losses: list[Tensor] = []
+        self._steps: list[int] = []
         self._line_times_s: list[float] = []
         self.agreed_step_s = 0.0
         """Mean step time of all ranks up to the last flush; the same on each."""
+
+    @property
+    def line_ready(self) -> bool:
+        """Whether any step was taken since the last line."""
+        return bool(self.state.pending_losses)
 
     @property
     def known_loss(self) -> float | None:
@@ -91,25 +100,39 @@ class Meters:
         """A step begins."""
         self._clock.start()
 
-    def stop_step(self, loss: Tensor) -> None:
-        """A step has ended; `loss` is this rank's part of the global mean, still on its device."""
+    def stop_step(self, loss: Tensor, *, step: int) -> None:
+        """Step number `step` has ended; `loss` is this rank's part of the global mean, still on its device."""
         self._clock.stop()
         self._losses.append(loss.detach())
+        self._steps.append(step)
 
-    def flush(self, step: int) -> None:
-        """Bring in the steps up to `step`, on all ranks; raises DivergedError naming the first that is not finite."""
+    def flush(self, *, spike: float = 0.0) -> Fault | None:
+        """Bring in the steps since the last call, on all ranks, or else return the first of them that is a fault.
+
+        `spike` is the multiple of the usual loss that counts as one; 0 for none.
+        """
         if not self._losses:
-            return
+            return None
         times_s = self._clock.take()
         mean_s = torch.tensor([statistics.fmean(times_s) / self._mesh.world_size], dtype=torch.float64)
         parts = torch.cat([torch.stack(self._losses).double(), mean_s.to(self._losses[0].device)])
-        self._losses = []
+        steps, self._steps, self._losses = self._steps, [], []
         if self._mesh.world_size > 1:
             dist.all_reduce(parts)
         *losses, self.agreed_step_s = parts.tolist()
-        check_finite(losses, first_step=step - len(losses) + 1)
+        known = self.state.recent_losses
+        fault = find_fault(dict(zip(steps, losses, strict=True)), known=known, spike=spike)
+        if fault is not None:
+            return fault
         self.state.pending_losses += losses
+        self.state.recent_losses = [*known, *losses][-_KEPT_LOSSES:]
         self._add_times(times_s)
+        return None
+
+    def forget_pending(self) -> None:
+        """After a return to an earlier step: what was not brought in by then never happened."""
+        self._losses, self._steps, self._line_times_s = [], [], []
+        self._clock.take()
 
     def take_line(self) -> tuple[float, float]:
         """Mean loss and median step time in seconds since the last line."""
@@ -142,16 +165,6 @@ def summarise_times(state: MeterState) -> StepTimes:
     discarded = len(state.warmup_times_s) if state.step_times_s else 0
     p90_s = times_s[math.ceil(0.9 * len(times_s)) - 1]
     return StepTimes(statistics.median(times_s), p90_s, len(times_s), discarded)
-
-
-def check_finite(losses: Sequence[float], *, first_step: int) -> None:
-    """Raise DivergedError at the first loss that is not finite."""
-    for step, loss in enumerate(losses, first_step):
-        if not math.isfinite(loss):
-            raise DivergedError(
-                f"the loss became {loss} at step {step}: lower training.learning_rate, lengthen "
-                "training.warmup_steps, or try training.precision=fp32"
-            )
 
 
 class MetricsLog:

@@ -57,6 +57,7 @@ def describe_outcome(
         device=describe_device(run.mesh.device),
         rank_hosts=tuple(host for host, _ in ranks),
         phases_s=run.phases_s,
+        notes=tuple(state.recovery.notes),
     )
 
 

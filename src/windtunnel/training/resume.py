@@ -20,6 +20,7 @@ from windtunnel.comm.base import run_on_root
 from windtunnel.errors import CheckpointError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters, MeterState
+from windtunnel.training.recovery import Recovery
 
 
 @dataclass
@@ -30,6 +31,7 @@ class TrainState:
     """The plain module, not its parallel wrapper."""
     optimizer: torch.optim.Optimizer
     meters: Meters
+    recovery: Recovery
     step: int = 0
 
 
@@ -51,6 +53,11 @@ def find_start(checkpoints_dir: Path, *, origin: CheckpointManifest, mesh: Mesh)
         return choice
 
     return run_on_root(mesh.comm, choose)
+
+
+def find_newest(checkpoints_dir: Path, *, mesh: Mesh) -> Choice:
+    """The newest checkpoint of this very run that verifies, the same on all ranks."""
+    return run_on_root(mesh.comm, lambda: choose_checkpoint(checkpoints_dir))
 
 
 def check_origin(found: CheckpointManifest, origin: CheckpointManifest) -> None:
@@ -103,6 +110,7 @@ def rank_tensors(state: TrainState, mesh: Mesh) -> dict[str, Tensor]:
     """This rank's random generators and meters."""
     torch_name, device_name, host_name = rank_names(mesh)
     host = {"python": random.getstate(), "numpy": numpy_state(), "meters": asdict(state.meters.state)}
+    host |= {"skipped": sorted(state.recovery.skipped), "notes": state.recovery.notes}
     tensors = {torch_name: torch.get_rng_state(), host_name: pack_json(host)}
     if mesh.device.type != "cpu":
         tensors[device_name] = torch.get_device_module(mesh.device).get_rng_state(mesh.device)
@@ -120,6 +128,7 @@ def set_rank_tensors(state: TrainState, tensors: dict[str, Tensor], mesh: Mesh) 
     random.setstate((version, tuple(words), gauss))
     np.random.set_state(host["numpy"])
     state.meters.state = MeterState(**host["meters"])
+    state.recovery.skipped, state.recovery.notes = set(host["skipped"]), host["notes"]
 
 
 def numpy_state() -> dict[str, Any]:

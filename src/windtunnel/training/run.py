@@ -19,12 +19,13 @@ from windtunnel.tasks.find import find_task
 from windtunnel.training.context import Run
 from windtunnel.training.data import load_data
 from windtunnel.training.evaluate import evaluate
-from windtunnel.training.loop import train
+from windtunnel.training.loop import Loop
 from windtunnel.training.mesh import close_mesh, open_mesh
 from windtunnel.training.meters import Meters, drop_later_lines
 from windtunnel.training.outcome import publish_outcome
 from windtunnel.training.parallelize import parallelize
 from windtunnel.training.precision import derive_seed, set_arithmetic
+from windtunnel.training.recovery import Recovery
 from windtunnel.training.resume import TrainState, find_start, load_state
 from windtunnel.training.step import make_optimizer
 from windtunnel.training.stop import StopWish
@@ -60,7 +61,7 @@ def run_rank(
     state, wrapped = set_up(run)
     resumed_from = resume(run, state)
     run.phases_s["setup"] = time.perf_counter() - started
-    if not train(run, state, wrapped, wish):
+    if not Loop(run, state, wrapped, wish).train():
         run.report(f"stopped after step {state.step}, with a checkpoint")
         close_mesh()
         return False
@@ -106,7 +107,8 @@ def set_up(run: Run) -> tuple[TrainState, nn.Module]:
     # From here on ranks draw apart: two of them must not drop the same units.
     torch.manual_seed(run.seed + 1 + run.mesh.rank)
     meters = Meters(run.mesh, discard_steps=run.settings.training.discard_steps)
-    return TrainState(model, make_optimizer(model, run.settings.training), meters), wrapped
+    recovery = Recovery(run.settings.training.rollbacks)
+    return TrainState(model, make_optimizer(model, run.settings.training), meters, recovery), wrapped
 
 
 def resume(run: Run, state: TrainState) -> int | None:

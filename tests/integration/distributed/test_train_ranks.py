@@ -149,7 +149,8 @@ def test_a_loss_that_is_not_finite_ends_the_trial_by_name_and_leaves_no_poisoned
     assert run_ranks(trial, ranks=1) == [1]
     failure = _read_failure(trial)
     assert failure["type"] == "DivergedError"
-    assert failure["message"].startswith("the loss became nan at step 9:")
+    assert failure["message"].startswith("the loss became nan at step 8:")
+    assert failure["message"].endswith("it persists after 2 returns to a clean checkpoint (steps 9, 8, 8)")
     assert [path.name for path in list_checkpoints(trial / "checkpoints")] == ["step-00000007"]
 
 

@@ -8,6 +8,7 @@ from fake_trials import make_trial
 from watched_study import end, lay_out, publish, start
 from windtunnel.cli.main import main
 from windtunnel.cli.status import watch_study
+from windtunnel.launch.detach import DriverJob, write_driver_job
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.lease import take_lease
 from windtunnel.ledger.log import append_event, read_events
@@ -178,3 +179,18 @@ def test_an_unknown_study_is_refused_with_the_known_ones(study, capsys):
     assert "no plan of study 'nosuch' in results (known: study)" in capsys.readouterr().err
     assert main(["status", "quickstart"]) == 2
     assert "`windtunnel sweep quickstart` makes it" in capsys.readouterr().err
+
+
+def test_a_waiting_driver_that_slurm_refuses_to_cancel_is_told(study, tmp_path, monkeypatch, capsys):
+    write_driver_job(study, DriverJob("77", "log", "again"))
+    for name, script in {
+        "squeue": "echo '77|PENDING||Priority|driver'",
+        "scancel": "echo 'scancel: error: Kill job error on job id 77: Access/permission denied' >&2; exit 1",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["cancel", "study"]) != 0
+    err = capsys.readouterr().err
+    assert "job 77, which waits to drive the study, was not cancelled" in err
+    assert "Access/permission denied" in err

@@ -133,6 +133,27 @@ def test_a_trial_that_its_nodes_keep_failing_of_is_taken_from_slurms_own_requeue
     assert "again after each of its nodes failed" in course.entry.evidence
 
 
+def test_a_job_taken_from_its_failing_nodes_costs_the_other_trials_in_it_nothing(tmp_path: Path) -> None:
+    context = make_slurm_context(tmp_path, sweep=SweepSettings(settle_s=0, retries=RetrySettings(node_fail=0)))
+    first, second = courses = make_courses(context, make_trial("a"), make_trial("b"))
+    for course in courses:
+        course.folder.path.mkdir(parents=True)
+        append_event(course.folder.path, "submitting", attempt=0, submission="x", index=0)
+        append_event(course.folder.path, "submitted", attempt=0, submission="x", job_id="77")
+    start_attempt(first.folder, "77")
+    append_event(second.folder.path, "waiting", attempt=0, job_id="77")
+    backend = FakeBackend(tmp_path, sights={"77": QUEUED})
+    driver = Driver(context, backend, say=lambda line: None)
+    driver.attach(courses)
+    driver.step(courses)
+    backend.sights["77"] = ended(Verdict.CANCELLED)
+    for _ in range(2):
+        driver.step(courses)
+    assert (backend.cancelled, second.entry, second.job_id) == (["77"], None, "1")
+    assert first.entry is not None
+    assert first.entry.verdict == Verdict.NODE_FAIL
+
+
 def test_one_of_five_that_sbatch_refuses_costs_no_other(tmp_path: Path) -> None:
     context = make_slurm_context(tmp_path)
     trials = [make_trial(name) for name in "abcde"]
@@ -230,6 +251,18 @@ def test_a_slurm_that_stays_silent_leaves_its_jobs_to_the_next_command(tmp_path:
     assert course.entry.verdict == Verdict.LOST
     assert "has not answered for 6 h" in course.entry.evidence
     assert [event.kind for event in read_events(course.folder.path)] == ["submitting", "submitted"]
+
+
+def test_the_metrics_of_a_trial_that_is_done_are_not_read(tmp_path: Path) -> None:
+    context = make_slurm_context(tmp_path)
+    done, open_ = courses = make_courses(context, make_trial("a"), make_trial("b"))
+    for course in courses:
+        course.folder.path.mkdir(parents=True)
+        course.folder.metrics.write_text('{"step": 3}\n')
+    write_artifact(done.folder.done, make_outcome(done.trial.id))
+    Driver(context, FakeBackend(tmp_path), say=lambda line: None).attach(courses)
+    assert [course.progress.read_last_step() for course in courses] == [0, 0]
+    assert (done.entry is not None, open_.progress.last) == (True, None)
 
 
 def test_why_jobs_wait_is_told(tmp_path: Path) -> None:

@@ -168,6 +168,64 @@ def test_a_wish_during_a_submission_cancels_the_job_once_its_id_is_known(tmp_pat
     assert course.entry.evidence.startswith("cancelled by rosa")
 
 
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_a_wish_that_crosses_a_submission_wins_and_the_job_ends_as_soon_as_its_id_is_known(
+    tmp_path: Path, moment: str
+) -> None:
+    backend = FakeBackend(tmp_path)
+    setattr(backend, moment, wish)
+    driver, course, _ = begin(tmp_path, backend=backend)
+    driver.step([course])
+    assert backend.cancelled == ["1"]
+    backend.sights["1"] = ended(Verdict.PREEMPTED)
+    driver.step([course])
+    assert course.entry is not None
+    assert course.entry.evidence.startswith("cancelled by rosa")
+
+
+def test_a_wish_into_a_submission_whose_driver_died_holds_for_the_driver_that_finds_its_job(tmp_path: Path) -> None:
+    begin_submission(tmp_path)
+    wish(make_courses(make_slurm_context(tmp_path), make_trial("a"))[0].folder.path)
+    _, course, backend = begin(tmp_path, backend=FakeBackend(tmp_path, recovered="9"))
+    assert (course.job_id, backend.cancelled) == ("9", ["9"])
+
+
+def test_a_wish_does_not_end_the_job_of_a_pack_that_another_trial_wants(tmp_path: Path) -> None:
+    mate = make_courses(make_slurm_context(tmp_path), make_trial("b"))[0].folder.path
+    mate.mkdir(parents=True)
+    append_event(mate, "submitting", attempt=0, submission="x-9", index=0, pack=["a", "b"])
+    begin_submission(tmp_path, pack=[make_trial("a").id, make_trial("b").id])
+    wish(make_courses(make_slurm_context(tmp_path), make_trial("a"))[0].folder.path)
+    _, course, backend = begin(tmp_path, backend=FakeBackend(tmp_path, recovered="9"))
+    assert (course.job_id, backend.cancelled) == ("9", [])
+
+
+def test_what_the_place_refuses_to_cancel_is_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    backend = FakeBackend(tmp_path, meanwhile=wish, deaf="scancel: error: Access/permission denied")
+    driver, course, _ = begin(tmp_path, backend=backend, said=said)
+    driver.step([course])
+    assert "jobs 1 go on, though somebody wished to cancel them: scancel: error: Access/permission denied" in said
+
+
+def test_a_trial_that_there_is_no_room_for_is_neither_claimed_nor_written(tmp_path: Path) -> None:
+    driver, course, _ = begin(tmp_path, backend=FakeBackend(tmp_path, shut={make_trial("a").id}))
+    driver.step([course])
+    assert list(course.folder.path.iterdir()) == []
+    assert course.entry is None
+
+
+def test_a_trial_whose_job_ended_before_its_turn_came_pays_nothing_for_it(tmp_path: Path) -> None:
+    driver, course, backend = begin(tmp_path, SweepSettings(settle_s=0, retries=RetrySettings(preempted=0)))
+    for job_id in ("1", "2", "3"):
+        driver.step([course])
+        append_event(course.folder.path, "waiting", attempt=0, job_id=job_id)
+        backend.sights[job_id] = ended(Verdict.TIMEOUT)
+        driver.step([course])
+    driver.step([course])
+    assert (course.entry, course.job_id, len(backend.submitted)) == (None, "4", 4)
+
+
 @pytest.mark.parametrize("fate", ["full", "lost"])
 def test_a_wish_during_a_submission_that_came_to_nothing_ends_the_trial(
     tmp_path: Path, settled: None, fate: str
@@ -193,15 +251,18 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"windtunnel.launch.{module}.IN_FLIGHT_S", 0.0)
 
 
-def begin_submission(store: Path) -> None:
+def begin_submission(store: Path, **details: object) -> None:
     """Another driver's submission whose answer nobody knows."""
     folder = make_courses(make_slurm_context(store), make_trial("a"))[0].folder
     folder.path.mkdir(parents=True, exist_ok=True)
-    append_event(folder.path, "submitting", attempt=0, submission="x-9", index=0)
+    append_event(folder.path, "submitting", attempt=0, submission="x-9", index=0, **details)
 
 
 def begin(
-    store: Path, sweep: SweepSettings | None = None, backend: FakeBackend | None = None
+    store: Path,
+    sweep: SweepSettings | None = None,
+    backend: FakeBackend | None = None,
+    said: list[str] | None = None,
 ) -> tuple[Driver, Course, FakeBackend]:
     """A driver of one trial, attached."""
     sweep = (sweep or SweepSettings(settle_s=0)).model_copy(update={"poll_s": 1e-6})
@@ -209,6 +270,6 @@ def begin(
     backend = backend or FakeBackend(store)
     courses = make_courses(context, make_trial("a"))
     courses[0].folder.path.mkdir(parents=True, exist_ok=True)
-    driver = Driver(context, backend, say=lambda line: None)
+    driver = Driver(context, backend, say=(said if said is not None else []).append)
     driver.attach(courses)
     return driver, courses[0], backend

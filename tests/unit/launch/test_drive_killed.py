@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from windtunnel.launch.drive import Driver
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.log import append_event, read_events
 from windtunnel.ledger.reconcile import UNSEEN, JobSight
+from windtunnel.ledger.story import Submission
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import Verdict
 from windtunnel.settings.sweep import SweepSettings
@@ -40,10 +41,12 @@ class DiskCluster:
     survives: bool = True
     silent_s: float = 0.0
 
-    def room(self, active: int) -> int:
-        return 10
+    def pick(self, waiting: Sequence[PlannedTrial], *, active: int) -> Sequence[PlannedTrial]:
+        return waiting
 
-    def submit(self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = ()) -> Submitted:
+    def submit(
+        self, trials: Sequence[PlannedTrial], *, exclude: tuple[str, ...] = (), seen: Mapping[str, int] | None = None
+    ) -> Submitted:
         name = os.urandom(4).hex()
         for index, trial in enumerate(trials):
             append_event(self._path(trial), "submitting", attempt=0, submission=name, index=index)
@@ -55,8 +58,8 @@ class DiskCluster:
             append_event(self._path(trial), "submitted", attempt=0, job_id=f"{name}_{index}")
         return Submitted({trial.id: f"{name}_{index}" for index, trial in enumerate(trials)})
 
-    def recover(self, trial: PlannedTrial, submission: str, index: int) -> str:
-        job_id = f"{submission}_{index}"
+    def recover(self, trial: PlannedTrial, submission: Submission) -> str:
+        job_id = f"{submission.name}_{submission.index}"
         return job_id if (self.store / "queue" / job_id).exists() else ""
 
     def look(self, job_ids: Collection[str], *, urgent: bool) -> dict[str, JobSight]:

@@ -7,9 +7,11 @@ import pytest
 from submitit.core.utils import DelayedSubmission
 
 from fake_trials import make_trial
+from windtunnel.errors import CommandError
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.onslurm import SlurmBackend
 from windtunnel.ledger.log import read_events
+from windtunnel.ledger.story import find_begun
 from windtunnel.records.plan import Identity, PlannedTrial
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.sweep import SweepSettings
@@ -62,7 +64,7 @@ def test_what_the_users_limit_leaves_no_room_for_waits_and_follows(slurm: Path) 
         "3 trials wait for room in the queue (MaxSubmitJobs of account 'desk' is 4): they follow as jobs end"
     ]
     (slurm / "queue").write_text("desk|normal|main\n" * 2)
-    assert backend.room(3) == 2
+    assert backend.pick(trials[3:], active=3) == trials[3:5]
     assert len(backend.submit(trials[3:]).job_ids) == 2
 
 
@@ -82,7 +84,7 @@ def test_a_queue_that_takes_no_single_job_is_asked_again_later(slurm: Path) -> N
     backend = make_backend(slurm, poll_s=60.0)
     submitted = backend.submit(make_trials(slurm, 3))
     assert submitted == type(submitted)({})
-    assert backend.room(0) == 0
+    assert not backend.pick(make_trials(slurm, 3), active=0)
 
 
 def test_trials_of_a_pack_share_a_job_and_its_command(slurm: Path) -> None:
@@ -103,9 +105,54 @@ def test_a_packs_lost_answer_is_found_with_the_whole_packs_command(slurm: Path) 
     pickle = slurm / "jobs" / "1_submitted.pkl"
     pickle.unlink()
     (slurm / "queue").write_text("1|PENDING||Resources|x\n")
-    name = str(read_events(slurm / "trials" / trials[1].id)[0].details["submission"])
-    assert backend.recover(trials[1], name, 0) == "1"
+    submission = find_begun(read_events(slurm / "trials" / trials[1].id))
+    assert submission is not None
+    assert backend.recover(trials[1], submission) == "1"
     assert len(DelayedSubmission.load(pickle).args[0]) == 4 + 2  # the supervisor's words, and two folders
+
+
+def test_another_studys_pack_gets_its_command_where_its_job_waits_for_it(slurm: Path) -> None:
+    trials = make_trials(slurm, 2)
+    make_backend(slurm, trials_per_job=2).submit(trials)
+    (slurm / "jobs" / "1_submitted.pkl").unlink()
+    (slurm / "queue").write_text("1|PENDING||Resources|x\n")
+    submission = find_begun(read_events(slurm / "trials" / trials[1].id))
+    assert submission is not None
+    other = make_backend(slurm, jobs="other/jobs")
+    assert other.recover(trials[1], submission) == "1"
+    call = DelayedSubmission.load(slurm / "jobs" / "1_submitted.pkl")
+    assert call.args[0][-2:] == tuple(str(slurm / "trials" / trial.id) for trial in trials)
+    assert list((slurm / "other" / "jobs").iterdir()) == []
+
+
+def test_a_ledger_tells_what_its_driver_saw_and_a_lone_trial_names_no_pack(slurm: Path) -> None:
+    (trial,) = trials = make_trials(slurm, 1)
+    make_backend(slurm).submit(trials, seen={trial.id: 3})
+    details = read_events(slurm / "trials" / trial.id)[0].details
+    assert (details["seen"], details["jobs_dir"], "pack" in details) == (3, str(slurm / "jobs"), False)
+
+
+def test_trials_that_there_is_no_room_for_are_not_picked_and_it_is_said_why(slurm: Path) -> None:
+    said: list[str] = []
+    backend = make_backend(slurm, limits=limit_jobs(4), said=said, poll_s=60.0)
+    trials = make_trials(slurm, 6)
+    assert backend.pick(trials, active=0) == trials[:4]
+    assert len(backend.submit(trials[:4]).job_ids) == 4
+    assert not backend.pick(trials[4:], active=4)
+    assert said == [
+        "2 trials wait for room in the queue (MaxSubmitJobs of account 'desk' is 4): they follow as jobs end"
+    ]
+
+
+def test_what_slurm_refuses_to_cancel_is_an_error_and_a_job_that_is_gone_is_none(slurm: Path) -> None:
+    backend = make_backend(slurm)
+    gone = "scancel: error: Kill job error on job id 7: Invalid job id specified"
+    (slurm / "scancel").write_text(f"#!/bin/sh\necho '{gone}' >&2; exit 1\n")
+    (slurm / "scancel").chmod(0o755)
+    backend.cancel(["7"])
+    (slurm / "scancel").write_text("#!/bin/sh\necho 'scancel: error: Access/permission denied' >&2; exit 1\n")
+    with pytest.raises(CommandError, match="Access/permission denied"):
+        backend.cancel(["7"])
 
 
 def test_nodes_to_leave_out_stand_in_the_script(slurm: Path) -> None:
@@ -132,7 +179,7 @@ def limit_jobs(most: int) -> Limits:
 def make_trials(store: Path, count: int) -> list[PlannedTrial]:
     trials = [make_trial(str(number), cluster=SLURM) for number in range(count)]
     for trial in trials:
-        (store / "trials" / trial.id).mkdir(parents=True)
+        (store / "trials" / trial.id).mkdir(parents=True, exist_ok=True)
     return trials
 
 
@@ -147,8 +194,9 @@ def make_backend(
     said: list[str] | None = None,
     poll_s: float = 1e-6,
     trials_per_job: int = 1,
+    jobs: str = "jobs",
 ) -> SlurmBackend:
-    (store / "jobs").mkdir()
+    (store / jobs).mkdir(parents=True)
     context = SweepContext(
         study="made_up",
         cluster=SLURM,
@@ -158,7 +206,7 @@ def make_backend(
         topology=None,
         store=store,
         import_root="",
-        jobs_dir=store / "jobs",
+        jobs_dir=store / jobs,
     )
     say = said.append if said is not None else print
     return SlurmBackend(context, say=say, limits=limits or Limits())

@@ -1,6 +1,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -165,6 +166,53 @@ def stand_long_silent(root, sights, job_id="7"):
     append_event(folder.path, "submitted", attempt=0, job_id=job_id)
     place = SweepPlace("study", str(root), "", "again", {"sweep": {"lost_after_s": -1.0}})
     return stand_trial(read_facts(folder, steps=trial.steps), sights, place)
+
+
+def stand_submitting(root, sights, *, age_s):
+    trial = make_trial("a")
+    folder = trial_folder(root, trial.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    append_event(folder.path, "submitted", attempt=0, job_id="7")
+    append_event(folder.path, "submitting", attempt=0, submission="x", index=1)
+    facts = read_facts(folder, steps=trial.steps)
+    old = replace(facts.events[-1], at=time.time() - age_s)
+    place = SweepPlace("study", str(root), "", "again", {"sweep": {"lost_after_s": -1.0}})
+    return stand_trial(replace(facts, events=(*facts.events[:-1], old)), sights, place)
+
+
+def test_a_trial_whose_submission_may_be_on_its_way_is_being_submitted_and_not_lost(tmp_path):
+    lost = Sights({"7": JobSight(Phase.ENDED, Verdict.NODE_FAIL)})
+    assert stand_submitting(tmp_path, lost, age_s=5) == Standing(Phase.UNSURE, evidence="being submitted")
+    append_event(trial_folder(tmp_path, make_trial("a").id).path, "cancelling", attempt=0)
+    assert stand_submitting(tmp_path, lost, age_s=5).evidence == "being submitted"
+
+
+def test_a_trial_whose_job_is_known_by_its_submissions_name_alone_stands_as_its_job(tmp_path):
+    found = Sights({"9_1": JobSight(Phase.QUEUED, evidence="Priority")}, names={"x": ("9_0", "9_1")})
+    for age_s in (5, 5000):
+        assert stand_submitting(tmp_path, found, age_s=age_s) == Standing(Phase.QUEUED, evidence="Priority")
+
+
+def test_a_submission_that_slurm_does_not_know_came_to_nothing_and_is_no_loss(tmp_path):
+    assert stand_submitting(tmp_path, Sights(names={"x": ()}), age_s=5000).phase == Phase.NEW
+    silent = Sights(problem="Slurm does not answer")
+    assert stand_submitting(tmp_path, silent, age_s=5000) == Standing(Phase.UNSURE, evidence=silent.problem)
+
+
+def test_status_asks_for_all_open_submissions_with_one_command(tmp_path, monkeypatch):
+    trials = [make_trial(name) for name in ("a", "b")]
+    study = lay_out(tmp_path / "results", trials)
+    for index, trial in enumerate(trials):
+        path = trial_folder(tmp_path / "results", trial.id).path
+        append_event(path, "submitting", attempt=0, submission=f"x{index}", index=0)
+    squeue = tmp_path / "squeue"
+    squeue.write_text(
+        f"#!/bin/sh\necho x >>{tmp_path}/asked\nprintf '5|RUNNING|n0|None|x0\\n6|PENDING||Priority|x1\\n'"
+    )
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert [(trial.state, trial.job_id) for trial in read_study(study).trials] == [("RUNNING", "5"), ("QUEUED", "6")]
+    assert (tmp_path / "asked").read_text() == "x\n"
 
 
 def test_while_slurm_is_silent_no_queued_job_is_lost(tmp_path):

@@ -2,6 +2,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from windtunnel.launch.progress import Progress, parse_step
 from windtunnel.records.trial import StepRecord
 
@@ -46,6 +48,17 @@ def test_a_file_that_a_resumed_attempt_cut_short_is_followed_again(tmp_path: Pat
     progress.skip_past()
     metrics.write_text(line(100) + line(101))
     assert progress.news().startswith("step 101/200")
+
+
+def test_of_a_long_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    with metrics.open("wb") as file:
+        file.truncate(1 << 40)  # a hole: reading it all would take the machine's memory
+    with metrics.open("a") as file:
+        file.write("\n" + line(120))
+    progress = Progress(metrics, 200)
+    progress.skip_past()
+    assert (progress.read_last_step(), progress.news()) == (120, "")
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_a_rendered_script_is_what_bash_can_read() -> None:
     assert shlex.split(script.splitlines()[-1])[-1] == "/it's/jobs"
 
 
+@pytest.mark.parametrize("value", ["NONE", "HOME,PATH"])
+def test_a_job_that_gets_no_variables_of_the_login_node_still_gives_its_ranks_its_own(value: str) -> None:
+    bare = replace(SHAPE, flags=(("export", value),))
+    script = render_script(render_parameters(bare, HOOK, name="x"), tasks=1, folder=Path("/jobs"))
+    assert f"#SBATCH --export={value}" in script
+    assert script.index("unset SLURM_EXPORT_ENV") < script.index("source /etc/site.sh")
+    assert "SLURM_EXPORT_ENV" not in render_script(render_parameters(SHAPE, HOOK, name="x"), tasks=1, folder=HERE)
+
+
 def test_what_is_empty_is_left_to_slurm() -> None:
     bare = replace(SHAPE, gpus_per_node=0, account="", qos="", constraint="")
     plain = render_parameters(bare, ClusterSettings(kind="slurm", partition="gpu"), name="x")

@@ -5,6 +5,8 @@ import pytest
 
 from windtunnel.launch.sights import read_job_sight, read_sights
 from windtunnel.ledger.reconcile import Phase
+from windtunnel.ledger.story import Submission
+from windtunnel.records.trial import Verdict
 
 ANSWER = "12_0|RUNNING|n0|None|a\\n12_1|PENDING||Priority|a\\n"
 
@@ -55,6 +57,21 @@ def test_a_job_that_nobody_asks_for_and_that_does_not_live_is_left_out(slurm):
 def test_jobs_that_are_no_slurm_jobs_are_not_asked_for(slurm):
     assert read_sights({"", "host:12"}, cache=slurm / "cache", poll_s=30).jobs == {}
     assert count_calls(slurm) == 0
+
+
+def test_jobs_whose_ids_nobody_wrote_down_are_found_by_their_submissions_name(slurm):
+    sights = read_sights(set(), cache=slurm / "cache", poll_s=30, names={"a", "b"})
+    assert (sights.find(Submission("a", 1)), sights.find(Submission("b", 0))) == ("12_1", "")
+    assert sights.of("12_1").phase == Phase.QUEUED
+    again = read_sights(set(), cache=slurm / "cache", poll_s=30, names={"a"})
+    assert (again.find(Submission("a", 0)), count_calls(slurm)) == ("12_0", 1)
+
+
+def test_a_submission_that_squeue_forgot_is_looked_for_in_accounting(slurm):
+    sacct = slurm / "bin" / "sacct"
+    sacct.write_text("#!/bin/sh\necho 'b|9|NODE_FAIL|0:0|3|n0|100|None'\n")
+    sights = read_sights(set(), cache=slurm / "cache", poll_s=30, names={"b"})
+    assert sights.of(sights.find(Submission("b", 0))).verdict == Verdict.NODE_FAIL
 
 
 def test_a_job_that_nobody_knows_is_unsure(slurm):

@@ -14,6 +14,7 @@ from windtunnel.ledger.layout import TrialFolder, trial_folder
 from windtunnel.ledger.lease import take_lease
 from windtunnel.ledger.log import append_event, read_events
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, Standing, reconcile
+from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import PARTIAL_SWEEP, Verdict
 
 TRIAL, OTHER = make_trial("a"), make_trial("b")
@@ -126,6 +127,33 @@ def test_a_job_of_several_trials_goes_on_for_those_that_nobody_cancels(
     assert set(both.values()) == {"cancelled job 7"}
 
 
+def test_a_job_that_another_study_submitted_goes_on_for_those_that_nobody_cancels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_scancel(tmp_path, monkeypatch)
+    for trial in (TRIAL, OTHER):
+        submit_pack(tmp_path, trial)
+    assert "goes on for its others" in cancel(tmp_path)[TRIAL.id]
+    assert not (tmp_path / "cancelled").exists()
+    done = cancel_trials(tmp_path, [OTHER], study="made_up", jobs_dir=tmp_path / "jobs")
+    assert done == {OTHER.id: "cancelled job 7"}  # the last one that wanted it
+
+
+def test_a_job_whose_id_is_written_down_while_its_end_is_wished_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_scancel(tmp_path, monkeypatch)
+    folder = trial_folder(tmp_path, TRIAL.id)
+    folder.path.mkdir(parents=True)
+
+    def submit_first() -> str:
+        append_event(folder.path, "submitted", attempt=0, job_id="7")
+        return "rosa"
+
+    monkeypatch.setattr("getpass.getuser", submit_first)
+    assert cancel(tmp_path) == {TRIAL.id: "cancelled job 7"}
+
+
 def test_a_process_of_another_host_is_not_stopped_from_here(tmp_path: Path) -> None:
     submit(tmp_path, job_id="elsewhere:12")
     assert cancel(tmp_path) == {TRIAL.id: "process 12 does not run here: cancel it on host elsewhere"}
@@ -136,6 +164,14 @@ def submit(store: Path, *, job_id: str = "7") -> TrialFolder:
     folder.path.mkdir(parents=True)
     append_event(folder.path, "submitted", attempt=0, job_id=job_id)
     return folder
+
+
+def submit_pack(store: Path, trial: PlannedTrial) -> None:
+    folder = trial_folder(store, trial.id)
+    folder.path.mkdir(parents=True)
+    pack = [TRIAL.id, OTHER.id]
+    append_event(folder.path, "submitting", attempt=0, submission="x", index=0, jobs_dir="/elsewhere", pack=pack)
+    append_event(folder.path, "submitted", attempt=0, submission="x", job_id="7")
 
 
 def cancel(store: Path) -> dict[str, str]:

@@ -2,10 +2,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
-from windtunnel.launch.submission import IN_FLIGHT_S
-from windtunnel.ledger.claim import CLAIM, STALE_AFTER_S, drop_claim, take_claim
+import pytest
+
+from windtunnel.ledger.claim import CLAIM, GRAVE, STALE_AFTER_S, drop_claim, take_claim
+from windtunnel.ledger.story import IN_FLIGHT_S
 
 
 def test_of_many_drivers_one_submits_and_the_next_only_after_it(tmp_path: Path) -> None:
@@ -30,6 +33,64 @@ def test_a_dead_drivers_claim_is_removed_before_anyone_takes_it(tmp_path: Path) 
     script = "import sys, pathlib, windtunnel.ledger.claim as c; c.take_claim(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
     assert (take_claim(tmp_path), take_claim(tmp_path)) == (False, True)
+
+
+def test_a_claim_taken_while_a_dead_one_was_judged_is_not_removed_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock, fresh = tmp_path / CLAIM, time.time, []
+
+    def look_at_the_clock() -> float:
+        """Another driver removes the dead claim, and a third takes its own, while this one judges."""
+        monkeypatch.setattr(time, "time", clock)
+        fresh.extend([take_claim(tmp_path, stale_after_s=60), take_claim(tmp_path, stale_after_s=60)])
+        return clock()
+
+    path.write_text("elsewhere 1 boot:1\n")
+    os.utime(path, (1, 1))
+    monkeypatch.setattr(time, "time", look_at_the_clock)
+    assert not take_claim(tmp_path, stale_after_s=60)
+    assert fresh == [False, True]
+    assert take_claim(tmp_path, stale_after_s=60) is False  # the third one's stands
+
+
+def test_a_dead_claim_that_two_drivers_remove_makes_room_for_one_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, unlink, taken = tmp_path / CLAIM, Path.unlink, []
+
+    def unlink_late(self: Path, missing_ok: bool = False) -> None:
+        """Another driver removes the dead claim, and a third takes its own, just before this one removes it."""
+        monkeypatch.setattr(Path, "unlink", unlink)
+        taken.extend([take_claim(tmp_path, stale_after_s=60), take_claim(tmp_path, stale_after_s=60)])
+        unlink(self, missing_ok=missing_ok)
+
+    path.write_text("elsewhere 1 boot:1\n")
+    os.utime(path, (1, 1))
+    monkeypatch.setattr(Path, "unlink", unlink_late)
+    assert not take_claim(tmp_path, stale_after_s=60)
+    taken.append(take_claim(tmp_path, stale_after_s=60))
+    assert taken.count(True) == 1
+
+
+def test_who_removes_a_dead_claim_keeps_others_from_it_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / CLAIM
+    path.write_text("elsewhere 1 boot:1\n")
+    os.utime(path, (1, 1))
+    os.link(path, tmp_path / GRAVE)  # another driver is at it
+    assert [take_claim(tmp_path, stale_after_s=60) for _ in range(3)] == [False] * 3
+    assert path.exists()
+
+
+def test_what_a_killed_driver_left_of_a_removal_is_removed_once_it_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock = tmp_path / CLAIM, time.time
+    path.write_text("elsewhere 1 boot:1\n")
+    os.link(path, tmp_path / GRAVE)
+    monkeypatch.setattr(time, "time", lambda: clock() + 2 * STALE_AFTER_S)
+    assert [take_claim(tmp_path) for _ in range(3)] == [False, False, True]
+    assert not (tmp_path / GRAVE).exists()
 
 
 def test_another_hosts_claim_counts_until_it_is_old(tmp_path: Path) -> None:

@@ -77,6 +77,22 @@ def test_a_job_that_tells_of_itself_before_its_driver_does_is_one_run() -> None:
     assert read_retried(events, {}) == []
 
 
+def test_a_trial_whose_turn_in_its_job_never_came_pays_nothing() -> None:
+    unturned = [event("submitting"), event("waiting", job_id="7"), event("submitted", job_id="7")]
+    events = [*unturned, event("verdict", verdict="PREEMPTED")] * 5
+    assert read_retried([*events, event("submitting")], {}) == []
+    free = decide_retry(Ending(Verdict.PREEMPTED, begun=False), [Ending(Verdict.PREEMPTED)] * 9, BUDGETS)
+    assert (free.again, free.words) == (True, "submitting it again, at no cost: it had not begun")
+
+
+def test_a_trial_that_was_stopped_in_its_turn_pays_for_it() -> None:
+    events = [event("submitting"), event("waiting", job_id="7"), event("started", 1, job_id="7")]
+    stopped = [*events, event("ended", 1), event("verdict", 1, verdict="PREEMPTED"), event("submitting")]
+    assert read_retried(stopped, {}) == [Ending(Verdict.PREEMPTED)]
+    first = [event("submitting"), event("submitted", job_id="7"), event("verdict", verdict="PREEMPTED")]
+    assert read_retried([*first, event("submitting")], {}) == [Ending(Verdict.PREEMPTED)]
+
+
 def test_withdrawing_gives_the_budgets_back() -> None:
     events = [
         event("verdict", 1, verdict="LOST"),

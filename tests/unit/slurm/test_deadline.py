@@ -5,7 +5,13 @@ import time
 
 import pytest
 
-from windtunnel.slurm.deadline import find_job_end, find_signal_lead_s, is_near_end, read_process_began_at
+from windtunnel.slurm.deadline import (
+    find_job_end,
+    find_signal_lead_s,
+    is_near_end,
+    may_be_warning,
+    read_process_began_at,
+)
 
 BEGAN = 1_000_000.0
 LIMITS_MIN = (2, 10, 60, 1440)
@@ -22,6 +28,7 @@ def test_a_signal_as_early_as_slurm_may_send_it_is_the_one_before_the_end(time_m
     ends_at = BEGAN + time_min * 60
     at = ends_at - find_signal_lead_s(time_min) - early_s
     assert is_near_end(at, ends_at=ends_at, time_min=time_min)
+    assert may_be_warning(at, ends_at=ends_at, time_min=time_min)
     assert is_near_end(ends_at + 20, ends_at=ends_at, time_min=time_min)
 
 
@@ -32,6 +39,12 @@ def test_a_signal_in_the_first_half_of_the_limit_is_never_the_one_before_the_end
     assert not is_near_end(BEGAN + time_min * 30 - 1, ends_at=ends_at, time_min=time_min)
 
 
+@pytest.mark.parametrize("time_min", [1, 2])
+def test_any_signal_of_a_very_short_limit_may_be_the_one_before_the_end(time_min: int) -> None:
+    ends_at = BEGAN + time_min * 60
+    assert may_be_warning(ends_at - find_signal_lead_s(time_min) - 60, ends_at=ends_at, time_min=time_min)
+
+
 def test_a_signal_in_the_second_half_of_a_very_short_limit_is_the_one_before_the_end() -> None:
     assert is_near_end(BEGAN + 61, ends_at=BEGAN + 120, time_min=2)
 
@@ -40,6 +53,7 @@ def test_a_signal_in_the_second_half_of_a_very_short_limit_is_the_one_before_the
 def test_a_signal_before_the_earliest_that_slurm_may_send_is_another(time_min: int) -> None:
     ends_at = BEGAN + time_min * 60
     assert not is_near_end(ends_at - 60 - 60 - 31, ends_at=ends_at, time_min=time_min)
+    assert not may_be_warning(ends_at - 60 - 60 - 31, ends_at=ends_at, time_min=time_min)
 
 
 @pytest.mark.parametrize(

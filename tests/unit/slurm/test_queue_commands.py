@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from windtunnel.errors import CommandError
-from windtunnel.slurm.accounting import read_accounting
-from windtunnel.slurm.queue import cancel_jobs, read_own_queue, read_queue
+from windtunnel.slurm.accounting import read_accounting, read_accounting_by_name
+from windtunnel.slurm.queue import cancel_jobs, read_own_queue, read_queue, read_queue_by_name
 
 LINE = "7_0|RUNNING|n0|None|x\\n9|RUNNING|n0|None|x\\n"
 
@@ -66,6 +66,35 @@ def test_scancel_tells_what_it_was_refused_and_not_what_was_gone(commands: Path)
     refused = "scancel: error: Kill job error on job id 7: Access/permission denied"
     write_command(commands / "scancel", f"echo '{gone}' >&2; echo '{refused}' >&2; exit 1")
     assert cancel_jobs(["6", "7"]) == refused
+
+
+@pytest.mark.parametrize("words", ["Job/step already completing or completed", "Invalid job id specified"])
+def test_a_job_of_which_nothing_is_left_is_no_refusal(commands: Path, words: str) -> None:
+    write_command(commands / "scancel", f"echo 'scancel: error: Kill job error on job id 6: {words}' >&2; exit 1")
+    assert cancel_jobs(["6"]) == ""
+
+
+def test_a_scancel_that_fails_without_a_word_is_no_success(commands: Path) -> None:
+    write_command(commands / "scancel", "exit 3")
+    assert cancel_jobs(["6"]) == "scancel ended with exit code 3"
+
+
+def test_submissions_are_asked_for_by_name_with_one_command(commands: Path) -> None:
+    write_command(commands / "squeue", f"echo \"$@\" >> {commands}/args; printf '{LINE}'")
+    assert list(read_queue_by_name("x", "y")) == ["7_0", "9"]
+    assert "--name=x,y" in (commands / "args").read_text().split()
+    assert list(read_queue_by_name(*(f"y{number}" for number in range(9_000)))) == []
+    assert len((commands / "args").read_text().splitlines()) == 2
+
+
+def test_accounting_tells_jobs_by_the_name_of_their_submission(commands: Path) -> None:
+    write_command(commands / "sacct", f"echo \"$@\" > {commands}/args; echo 'x|7_0|FAILED|1:0|1|n0|1|None'")
+    found = read_accounting_by_name({"x", "y"})
+    assert found is not None
+    assert (list(found["x"]), found["y"]) == (["7_0"], {})
+    assert "--name=x,y" in (commands / "args").read_text()
+    write_command(commands / "sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
+    assert read_accounting_by_name({"x"}) is None
 
 
 def write_command(path: Path, script: str) -> None:

@@ -1,11 +1,9 @@
 import json
 import math
 
-import pytest
 import torch
 
 from windtunnel.comm.single import SingleComm
-from windtunnel.errors import DivergedError
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters, MeterState, MetricsLog, drop_later_lines, summarise_times
@@ -13,50 +11,53 @@ from windtunnel.training.meters import Meters, MeterState, MetricsLog, drop_late
 MESH = Mesh(0, 1, torch.device("cpu"), SingleComm(), None)
 
 
-def _step(meters, loss):
+def _step(meters, loss, step=1):
     meters.start_step()
-    meters.stop_step(torch.tensor(loss))
+    meters.stop_step(torch.tensor(loss), step=step)
 
 
 def test_a_line_is_the_mean_since_the_line_before():
     meters = Meters(MESH, discard_steps=0)
     _step(meters, 1.0)
-    meters.flush(1)  # a checkpoint between two lines
+    meters.flush()  # a checkpoint between two lines
     _step(meters, 2.0)
-    meters.flush(2)
+    meters.flush()
     loss, step_s = meters.take_line()
     assert loss == 1.5
     assert step_s > 0
     _step(meters, 5.0)
-    meters.flush(3)
+    meters.flush()
     assert meters.take_line()[0] == 5.0
     assert meters.state.last_loss == 5.0
 
 
 def test_the_first_step_whose_loss_is_not_finite_is_named():
     meters = Meters(MESH, discard_steps=0)
-    for loss in (1.0, math.nan, math.inf):
-        _step(meters, loss)
-    with pytest.raises(DivergedError, match="the loss became nan at step 42: lower"):
-        meters.flush(43)
+    for step, loss in ((40, 1.0), (42, math.nan), (43, math.inf)):  # step 41 was skipped
+        _step(meters, loss, step)
+    fault = meters.flush()
+    assert fault is not None
+    assert fault.step == 42
+    assert fault.told.startswith("the loss became nan at step 42: lower")
+    assert meters.state.pending_losses == []
 
 
 def test_warm_up_is_left_out_of_the_times_and_counted():
     meters = Meters(MESH, discard_steps=3)
-    for step in range(1, 6):
+    for _ in range(5):
         _step(meters, 1.0)
-        meters.flush(step)
+        meters.flush()
     times = summarise_times(meters.state)
     assert (times.timed, times.discarded) == (2, 3)
 
 
 def test_a_trial_of_nothing_but_warm_up_is_timed_by_it():
-    times = summarise_times(MeterState([], 1.0, [], [0.1, 0.3, 0.2]))
+    times = summarise_times(MeterState([], 1.0, [], [0.1, 0.3, 0.2], []))
     assert (times.median_s, times.p90_s, times.timed, times.discarded) == (0.2, 0.3, 3, 0)
 
 
 def test_the_90th_percentile_is_a_step_that_was_seen():
-    times = summarise_times(MeterState([], 1.0, [float(n) for n in range(1, 11)], []))
+    times = summarise_times(MeterState([], 1.0, [float(n) for n in range(1, 11)], [], []))
     assert (times.median_s, times.p90_s) == (5.5, 9.0)
 
 

@@ -17,6 +17,7 @@ from windtunnel.errors import CheckpointError, StorageError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters
 from windtunnel.training.precision import derive_seed
+from windtunnel.training.recovery import Recovery
 from windtunnel.training.resume import TrainState, check_origin, find_start, load_state, state_tensors
 from windtunnel.training.step import make_optimizer
 
@@ -27,7 +28,7 @@ SETTINGS = trial_settings().training
 
 def _state():
     model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.BatchNorm1d(4), nn.Linear(4, 1))
-    return TrainState(model, make_optimizer(model, SETTINGS), Meters(MESH, discard_steps=1))
+    return TrainState(model, make_optimizer(model, SETTINGS), Meters(MESH, discard_steps=1), Recovery(2))
 
 
 def _train(state, steps):
@@ -40,8 +41,8 @@ def _train(state, steps):
         loss.backward()
         state.optimizer.step()
         state.step += 1
-        state.meters.stop_step(loss)
-        state.meters.flush(state.step)
+        state.meters.stop_step(loss, step=state.step)
+        state.meters.flush()
 
 
 def _save(state, folder, keep=2):

@@ -1,0 +1,35 @@
+"""A trial that starts again and again without getting further is stopped, also over requeues and new jobs. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from windtunnel.ledger.log import Event
+from windtunnel.records.trial import AttemptEnd, Verdict
+
+MAX_RESTARTS = 3
+"""Restarts from the same checkpoint, or from none, that may fail."""
+STUCK_CODE = 76
+"""Exit code in END.json of an attempt that was not begun for this."""
+_NOT_ITS_OWN = frozenset({Verdict.PREEMPTED, Verdict.CANCELLED})
+"""Ends that somebody else wanted: they say nothing of the trial."""
+
+
+def find_stuck(events: Sequence[Event], ends: Mapping[int, AttemptEnd], *, step: int | None) -> str:
+    """Why the trial is not begun once more, after a checkpoint of `step` (None without one); empty when it may be.
+
+    Attempts before a withdrawal do not count.
+    """
+    withdrawn = max((number for number, event in enumerate(events) if event.kind == "withdrawn"), default=-1)
+    begun = [
+        event for event in events[withdrawn + 1 :] if event.kind == "started" and "checkpoint_step" in event.details
+    ]
+    stuck = [event.attempt for event in begun if event.details["checkpoint_step"] == step]
+    failed = [attempt for attempt in stuck if attempt not in ends or ends[attempt].verdict not in _NOT_ITS_OWN]
+    if len(failed) <= MAX_RESTARTS:
+        return ""
+    told = "; ".join(_render_end(attempt, ends.get(attempt)) for attempt in failed[-MAX_RESTARTS:])
+    where = f"the checkpoint of step {step}" if step is not None else "step 0, without any checkpoint"
+    return f"{len(failed) - 1} restarts from {where} got no further: {told}"
+
+
+def _render_end(attempt: int, end: AttemptEnd | None) -> str:
+    return f"attempt {attempt}: {end.verdict}: {end.evidence}" if end is not None else f"attempt {attempt}: no word"

@@ -1,0 +1,76 @@
+"""Losses that are not finite, in real runs: what the faults were, and what the run made of them."""
+
+import json
+
+import pytest
+import torch
+
+from toy_trial import read_log, run_ranks, trial_settings, write_features, write_trial
+from windtunnel.artifacts import read_artifact
+from windtunnel.checkpoints.dcp import load_tensors, read_shapes
+from windtunnel.records.trial import TrialOutcome
+
+FAULTY = """
+import torch
+from torch import nn
+
+class Faulty(nn.Linear):
+    def __init__(self, n_features, n_outputs, window, *, at_call=0, band=(1e9, 1e9)):
+        super().__init__(n_features, n_outputs)
+        self.at_call, (self.low, self.high), self.calls = at_call, band, 0
+
+    def forward(self, x_btc):
+        self.calls += self.training
+        bad = self.training and (self.calls == self.at_call or self.low < x_btc[:, -1, 0].max() < self.high)
+        return super().forward(x_btc[:, -1]) * (float("nan") if bad else 1.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    return write_features(tmp_path_factory.mktemp("features"))
+
+
+def _run(tmp_path, features, name, *, ranks, **args):
+    (tmp_path / "faulty_toy_model.py").write_text(FAULTY)
+    model = {"name": "own", "_target_": "faulty_toy_model.Faulty", "args": args}
+    settings = trial_settings(ranks=ranks, model=model, steps=30, checkpoint_every=10, log_every=5)
+    write_trial(tmp_path / name, features, settings, import_root=str(tmp_path))
+    assert run_ranks(tmp_path / name, ranks=ranks) == [0] * ranks, read_log(tmp_path / name)
+    return read_artifact(tmp_path / name / "DONE.json", TrialOutcome)
+
+
+def _read_losses(trial):
+    return [
+        (line["step"], line["loss"]) for line in map(json.loads, (trial / "metrics.jsonl").read_text().splitlines())
+    ]
+
+
+def _read_weight(trial, outcome):
+    folder = trial / outcome.checkpoint
+    weight = torch.empty(read_shapes(folder)["model.weight"])
+    load_tensors(folder, {"model.weight": weight})
+    return weight
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_fault_that_does_not_come_again_leaves_no_trace_in_the_result(tmp_path, features, ranks):
+    clean = _run(tmp_path, features, "clean", ranks=ranks)
+    faulty = _run(tmp_path, features, "faulty", ranks=ranks, at_call=17)
+    assert faulty.notes[0].startswith(f"the loss became nan at step {18 - ranks}:")  # two ranks try one pass before
+    assert faulty.notes[0].endswith("transient: it did not come again")
+    assert clean.notes == ()
+    assert torch.equal(_read_weight(tmp_path / "faulty", faulty), _read_weight(tmp_path / "clean", clean))
+    assert _read_losses(tmp_path / "faulty") == _read_losses(tmp_path / "clean")
+    assert "back to step 10, to replay" in read_log(tmp_path / "faulty")
+
+
+@pytest.mark.gloo
+def test_a_batch_that_does_it_again_is_skipped_on_all_ranks_and_named(tmp_path, features):
+    outcome = _run(tmp_path, features, "data", ranks=2, band=(2.7, 2.9))
+    assert outcome.steps == 30
+    assert len(outcome.notes) == 1
+    assert outcome.notes[0].endswith("the batch's: skipped")
+    log = read_log(tmp_path / "data")
+    assert log.index("to replay") < log.index("to skip")

@@ -1,0 +1,53 @@
+"""Trials that do not get further."""
+
+from windtunnel.attempt.breaker import find_stuck
+from windtunnel.ledger.log import Event
+from windtunnel.records.trial import AttemptEnd, Verdict
+
+
+def _started(attempt, step):
+    return Event("started", attempt, 0.0, "n0", 1, {"checkpoint_step": step})
+
+
+def _end(attempt, verdict):
+    return AttemptEnd(attempt, 1, verdict, "so it was", ("n0",), "1", 1.0)
+
+
+def _past(*attempts):
+    """Events and ends of attempts from a step each, that ended with a verdict."""
+    events = [_started(number, step) for number, (step, _) in enumerate(attempts, 1)]
+    return events, {number: _end(number, verdict) for number, (_, verdict) in enumerate(attempts, 1) if verdict}
+
+
+def test_the_third_restart_without_a_newer_checkpoint_is_the_last():
+    events, ends = _past((None, None), (40, Verdict.LOST), (40, Verdict.LOST), (40, Verdict.NODE_FAIL))
+    assert find_stuck(events, ends, step=40) == ""
+    events.append(_started(5, 40))
+    ends[5] = _end(5, Verdict.LOST)
+    assert find_stuck(events, ends, step=40) == (
+        "3 restarts from the checkpoint of step 40 got no further: attempt 3: LOST: so it was; "
+        "attempt 4: NODE_FAIL: so it was; attempt 5: LOST: so it was"
+    )
+
+
+def test_a_newer_checkpoint_gives_three_more():
+    events, ends = _past(*[(40, Verdict.LOST)] * 4)
+    assert find_stuck(events, ends, step=50) == ""
+
+
+def test_attempts_that_vanished_without_a_word_count():
+    events, _ = _past(*[(None, None)] * 4)
+    assert "from step 0, without any checkpoint got no further: attempt 2: no word" in find_stuck(
+        events, {}, step=None
+    )
+
+
+def test_preemptions_and_cancellations_say_nothing_of_the_trial():
+    events, ends = _past(*[(40, Verdict.PREEMPTED)] * 20, *[(40, Verdict.CANCELLED)] * 3, *[(40, Verdict.LOST)] * 3)
+    assert find_stuck(events, ends, step=40) == ""
+
+
+def test_a_withdrawal_begins_anew():
+    events, ends = _past(*[(40, Verdict.LOST)] * 4)
+    events.append(Event("withdrawn", 0, 0.0, "login", 1))
+    assert find_stuck(events, ends, step=40) == ""
