@@ -49,7 +49,7 @@ def fail_early(behaviour: str, *, rank: int, attempt: int, attempt_dir: Path) ->
         sys.exit(1)
     if behaviour == "last rank fails" and rank == int(os.environ["WORLD_SIZE"]) - 1:
         sys.exit("the disk is gone")
-    if behaviour == "killed at first" and attempt == 1:
+    if behaviour == "killed always" or (behaviour == "killed at first" and attempt == 1):
         os.kill(os.getpid(), signal.SIGKILL)
     if behaviour in ("hang", "last rank fails"):
         time.sleep(600)

@@ -45,10 +45,14 @@ def make_trial(
     return PlannedTrial(f"{name:0>16}", name, {"model": name}, settings, "", shape)
 
 
-def write_trial(store: Path, trial: PlannedTrial, *, identity: Identity | None = None) -> TrialFolder:
+def write_trial(
+    store: Path, trial: PlannedTrial, *, identity: Identity | None = None, lost_retries: int = 3
+) -> TrialFolder:
     """The trial's folder with its config.yaml, as a driver leaves it before it submits."""
     folder = trial_folder(store, trial.id)
-    config = TrialConfig(trial, identity or make_identity(), str(store / "MANIFEST.json"), "", "")
+    config = TrialConfig(
+        trial, identity or make_identity(), str(store / "MANIFEST.json"), "", "", lost_retries=lost_retries
+    )
     write_artifact(folder.config, config)
     return folder
 

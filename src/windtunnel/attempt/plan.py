@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 import windtunnel
@@ -37,6 +38,17 @@ class Process:
     """Ranks whose lines its output carries, each under its number; 0 when it is one's own."""
 
 
+class StopBy(StrEnum):
+    """How ranks are asked to end in order; srun itself answers SIGTERM by killing them at once."""
+
+    SIGTERM = "SIGTERM"
+    """To each process, or to MPI's launcher, which hands it on."""
+    SIGUSR1 = "SIGUSR1"
+    """To srun, which hands it on; our trainer takes it for SIGTERM."""
+    SCANCEL = "scancel --signal=TERM"
+    """Through the controller, for programs that know SIGTERM alone."""
+
+
 @dataclass(frozen=True)
 class LaunchPlan:
     """The processes that the supervisor starts: one a rank on this machine, or one launcher for all."""
@@ -51,6 +63,8 @@ class LaunchPlan:
     launcher: str = ""
     """What starts the ranks in our stead: `srun` or MPI's own; empty when the processes are the program's."""
     log_limit_bytes: int = 64 * _MIB
+    stop_by: StopBy = StopBy.SIGTERM
+    """How the ranks are asked to end in order."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -172,7 +186,8 @@ def _plan_srun(config: TrialConfig, grant: Grant, files: AttemptFiles, program: 
         program.directory,
         labelled_ranks=shape.ranks,
     )
-    return LaunchPlan((process,), _rank_hosts(config, grant), files.hosts, None, "srun")
+    stop_by = StopBy.SCANCEL if command else StopBy.SIGUSR1
+    return LaunchPlan((process,), _rank_hosts(config, grant), files.hosts, None, "srun", stop_by=stop_by)
 
 
 def _with_rank_names(argv: Sequence[str]) -> tuple[str, ...]:

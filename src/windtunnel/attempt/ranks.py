@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from windtunnel.attempt.limits import DRAIN_S, FAILURE_GRACE_S, LINGER_S, STOP_GRACE_S
+from windtunnel.attempt.limits import DRAIN_S, FAILURE_GRACE_S, LINGER_S, PRESS_S, STOP_GRACE_S
 from windtunnel.attempt.logs import BoundedLog, LabelledLogs, Sink
 from windtunnel.attempt.orphans import no_orphans
-from windtunnel.attempt.plan import LaunchPlan, Process
+from windtunnel.attempt.plan import LaunchPlan, Process, StopBy
 from windtunnel.attempt.pump import Pump
 from windtunnel.errors import ClusterError
+from windtunnel.slurm.job import signal_own_steps
 
 _POLL_S = 0.05
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -58,6 +59,8 @@ class Watch:
     """What launchers say of the ranks that they started."""
     reason: str = ""
     """Why the rest is being stopped: `signal`, `time`, `failure`; empty while nothing is."""
+    asked: bool = False
+    pressed: bool = False
     terminate_at: float = float("inf")
     kill_at: float = float("inf")
 
@@ -102,7 +105,7 @@ def _run(watch: Watch, plan: LaunchPlan, *, stop: StopRequest, beat: Callable[[]
         now = time.monotonic()
         late = plan.time_limit_s is not None and now - started > plan.time_limit_s
         _schedule_stop(watch, now, signalled=stop.signum is not None, late=late, stop_grace_s=stop_grace_s)
-        _carry_out_stop(watch, now)
+        _carry_out_stop(watch, plan, now)
         time.sleep(_POLL_S)
 
 
@@ -194,18 +197,42 @@ def _schedule_stop(watch: Watch, now: float, *, signalled: bool, late: bool, sto
         watch.terminate_at = now + LINGER_S
     if watch.terminate_at <= now and watch.kill_at == float("inf"):
         watch.kill_at = now + stop_grace_s
-        for child in watch.alive.values():
-            _signal_group(child.pid, signal.SIGTERM)
 
 
 def _has_failed(watch: Watch) -> bool:
     return any(exit_.code for exit_ in watch.exits) or any(log.task_failed for log in watch.launched)
 
 
-def _carry_out_stop(watch: Watch, now: float) -> None:
-    if now > watch.kill_at:
+def _carry_out_stop(watch: Watch, plan: LaunchPlan, now: float) -> None:
+    if watch.terminate_at <= now and not watch.asked:
+        watch.asked = True
+        # The others of a rank that failed have nothing to save: they are ended.
+        in_order = watch.reason in ("signal", "time")
+        for child in watch.alive.values():
+            ask_to_stop(child.pid, plan.stop_by if in_order else StopBy.SIGTERM)
+    if now > watch.kill_at and not watch.pressed:
+        watch.pressed = True
+        for child in watch.alive.values():
+            _signal_group(child.pid, signal.SIGTERM)  # srun then kills its tasks, which nobody else here can
+    if now > watch.kill_at + PRESS_S:
         for child in watch.alive.values():
             _signal_group(child.pid, signal.SIGKILL)
+
+
+def ask_to_stop(pid: int, how: StopBy) -> None:
+    """Ask the ranks that process `pid` stands for to end in order; where that is refused, by SIGTERM."""
+    if how is StopBy.SIGUSR1:
+        _signal_process(pid, signal.SIGUSR1)
+    elif how is StopBy.SIGTERM or not signal_own_steps(os.environ, signal.SIGTERM):
+        _signal_group(pid, signal.SIGTERM)
+
+
+def _signal_process(pid: int, signum: int) -> None:
+    # Not to its group: srun's shepherd is there as well, whom a signal would end.
+    try:
+        os.kill(pid, signum)
+    except ProcessLookupError:
+        pass
 
 
 def _signal_group(group: int, signum: int) -> None:

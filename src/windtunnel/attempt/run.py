@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
+from windtunnel.attempt.breaker import STUCK_CODE, find_stuck
 from windtunnel.attempt.execute import Execution, execute
 from windtunnel.attempt.grant import Grant, find_grant
 from windtunnel.attempt.plan import (
@@ -24,17 +25,26 @@ from windtunnel.attempt.program import AttemptFiles
 from windtunnel.attempt.ranks import StopRequest, catch_stop
 from windtunnel.attempt.refusal import find_refusal
 from windtunnel.attempt.settle import append_or_say, settle
-from windtunnel.attempt.verdict import count_exit_code, judge_ending
+from windtunnel.attempt.verdict import count_exit_code, is_process_death, judge_ending
+from windtunnel.checkpoints.manifest import list_checkpoints, step_of
 from windtunnel.errors import ArtifactError, BusyError, StudyError, UserError
 from windtunnel.fabric.placement import order_hosts
-from windtunnel.ledger.facts import read_outcome
-from windtunnel.ledger.layout import TrialFolder, write_next_attempt
+from windtunnel.ledger.facts import read_end, read_outcome
+from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, write_next_attempt
 from windtunnel.ledger.lease import STALE_AFTER_S, Lease, take_lease
+from windtunnel.ledger.log import read_events
+from windtunnel.ledger.retries import Ending as Run
+from windtunnel.ledger.retries import decide_retry, read_retried
 from windtunnel.records.cluster import Topology
 from windtunnel.records.trial import AttemptEnd, TrialConfig, TrialOutcome, Verdict
 from windtunnel.settings.container import ContainerSettings
+from windtunnel.settings.sweep import RetrySettings
 
 _LEASE_POLL_S = 2.0
+
+
+class _StuckError(Exception):
+    """The breaker's word; it never leaves this module."""
 
 
 def run_attempt(trial_dir: Path, *, rank_command: Sequence[str] = (), turn: StopRequest | None = None) -> AttemptEnd:
@@ -51,13 +61,17 @@ def run_attempt(trial_dir: Path, *, rank_command: Sequence[str] = (), turn: Stop
     with catch_stop() if turn is None else nullcontext(turn) as stop:
         lease = _take_trial_lease(folder, grant, stop=stop)
         try:
-            outcome, _ = read_outcome(folder, steps=config.trial.steps)
-            if outcome is not None:
-                return _end_of_done(outcome, grant)
             limit_s = config.trial.shape.time_min * 60.0 if turn is not None else None
-            return _run_next(
-                folder, config, grant, stop=stop, lease=lease, rank_command=rank_command, limit_s=limit_s
-            )
+            while True:
+                outcome, _ = read_outcome(folder, steps=config.trial.steps)
+                if outcome is not None:
+                    return _end_of_done(outcome, grant)
+                end, again = _run_next(
+                    folder, config, grant, stop=stop, lease=lease, rank_command=rank_command, limit_s=limit_s
+                )
+                if not again or stop.signum is not None or not _has_budget(config, folder):
+                    return end
+                _say_again(end)
         finally:
             _release(lease)
 
@@ -71,26 +85,62 @@ def _run_next(
     lease: Lease,
     rank_command: Sequence[str],
     limit_s: float | None,
-) -> AttemptEnd:
+) -> tuple[AttemptEnd, bool]:
+    """The attempt's end, and whether the next one may begin right here: a process died, not its node."""
     files = AttemptFiles(folder, write_next_attempt(folder), lease.generation)
-    attempt, started, hosts = files.attempt, time.monotonic(), grant.hosts
+    attempt, started, hosts, again = files.attempt, time.monotonic(), grant.hosts, False
+    step = find_saved_step(config, folder)
     try:
+        stuck = _find_stuck(config, folder, step)
+        if stuck:
+            raise _StuckError(stuck)
         plan = _plan(config, grant, files, rank_command=rank_command)
         plan = replace(plan, time_limit_s=limit_s) if limit_s is not None else plan
         hosts = plan.hosts
-        append_or_say(folder, "started", attempt=attempt, job_id=grant.job_id, hosts=hosts, granted=grant.hosts)
+        told = {"job_id": grant.job_id, "hosts": hosts, "granted": grant.hosts, "checkpoint_step": step}
+        append_or_say(folder, "started", attempt=attempt, **told)
         ending = execute(Execution(plan, config, files, slurm=grant.slurm), stop=stop, beat=lease.beat)
         verdict, evidence = judge_ending(ending)
         code = count_exit_code(ending)
+        # A program that is not ours may die at once again and again: its budget is the driver's to count.
+        again = is_process_death(verdict) and not config.trial.runs_command
     except BusyError:
         raise  # another supervisor has the trial now, and its ledger: not a word into it
+    except _StuckError as error:
+        verdict, evidence, code = Verdict.FAILED, str(error), STUCK_CODE
     except (UserError, ArtifactError) as error:
         verdict, evidence, code = Verdict.CANCELLED, f"refused: {error}", UserError.exit_code
     except OSError as error:
         verdict, evidence, code = Verdict.LOST, f"the supervisor could not go on: {error}", UserError.exit_code
     end = AttemptEnd(attempt, code, verdict, evidence, hosts, grant.job_id, time.monotonic() - started)
     settle(folder, end)
-    return end
+    return end, again
+
+
+def find_saved_step(config: TrialConfig, folder: TrialFolder) -> int | None:
+    """Step of the newest checkpoint that our trainer left; None without one, and for a program's own."""
+    found = [] if config.trial.runs_command else list_checkpoints(folder.path / "checkpoints")
+    return step_of(found[0]) if found else None
+
+
+def _find_stuck(config: TrialConfig, folder: TrialFolder, step: int | None) -> str:
+    if config.trial.runs_command:  # only the program knows whether it gets further
+        return ""
+    return find_stuck(read_events(folder.path), _read_ends(folder), step=step)
+
+
+def _has_budget(config: TrialConfig, folder: TrialFolder) -> bool:
+    earlier = read_retried(read_events(folder.path), _read_ends(folder))
+    return decide_retry(Run(Verdict.LOST), earlier, RetrySettings(lost=config.lost_retries)).again
+
+
+def _read_ends(folder: TrialFolder) -> dict[int, AttemptEnd]:
+    numbers = read_attempt_numbers(folder)
+    return {number: end for number in numbers if (end := read_end(folder.end(number))) is not None}
+
+
+def _say_again(end: AttemptEnd) -> None:
+    print(f"attempt {end.attempt}: {end.verdict}: {end.evidence}; going on in the same job", flush=True)
 
 
 def _plan(config: TrialConfig, grant: Grant, files: AttemptFiles, *, rank_command: Sequence[str]) -> LaunchPlan:

@@ -94,6 +94,11 @@ def _judge(ending: Ending) -> tuple[Verdict, str]:
     return _judge_failure(ending, failed)
 
 
+def is_process_death(verdict: Verdict) -> bool:
+    """Whether ranks went for a reason that is neither their own nor their node's: they may start again here."""
+    return verdict == Verdict.LOST
+
+
 def count_exit_code(ending: Ending) -> int:
     """The first failure's exit code; 0 when none failed."""
     return next((exit_.code for exit_ in ending.exits if exit_.code), 0)

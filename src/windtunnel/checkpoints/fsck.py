@@ -16,6 +16,7 @@ from windtunnel.checkpoints.manifest import (
     list_checkpoints,
     read_index,
     read_manifest,
+    step_of,
 )
 from windtunnel.checkpoints.publish import BAD
 from windtunnel.checkpoints.verify import verify_checkpoint
@@ -80,7 +81,7 @@ def list_aside(folder: Path) -> list[Path]:
 
 def describe_checkpoint(path: Path, *, read: bool) -> Found:
     """A checkpoint by its manifest, or with `read` by all its bytes."""
-    step = int(path.name.rpartition("-")[2])
+    step = step_of(path)
     written_at = (path / MANIFEST if (path / MANIFEST).exists() else path).stat().st_mtime
     reasons = tuple(verify_checkpoint(path)) if read else ()
     try:

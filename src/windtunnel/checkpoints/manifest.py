@@ -85,6 +85,13 @@ def checkpoint_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
+def step_of(path: Path) -> int:
+    """The step in the name of a checkpoint, also of one that was set aside."""
+    match = NAME.search(path.name)
+    assert match is not None, f"{path} is not named as a checkpoint"
+    return int(match[1])
+
+
 def write_manifest(folder: Path, manifest: CheckpointManifest) -> CheckpointManifest:
     """Write the manifest, with a hash of itself, into the folder that it accounts for."""
     unsigned = render_artifact(replace(manifest, sha256="")).encode()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.checkpoints.fence import Fence
-from windtunnel.checkpoints.manifest import NAME, list_checkpoints, read_manifest
+from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest, step_of
 from windtunnel.checkpoints.publish import BAD, remove_checkpoint
 from windtunnel.checkpoints.verify import verify_checkpoint
 from windtunnel.errors import CheckpointError
@@ -50,10 +50,10 @@ def let_go(checkpoints_dir: Path, retention: Retention, *, fence: Fence = _OPEN)
     FencedError when another attempt has the trial now.
     """
     found = list_checkpoints(checkpoints_dir)
-    newest = _step_of(found[0]) if found else -1
-    aside = [path for path in checkpoints_dir.glob(f"{BAD}*") if _step_of(path) <= newest]
+    newest = step_of(found[0]) if found else -1
+    aside = [path for path in checkpoints_dir.glob(f"{BAD}*") if step_of(path) <= newest]
     kept = choose_kept([_read_kept(path) for path in found], retention)
-    doomed = [path for path in found if _step_of(path) not in kept]
+    doomed = [path for path in found if step_of(path) not in kept]
     if not (doomed or aside) or verify_checkpoint(found[0]):
         return []
     fence.check()
@@ -66,12 +66,6 @@ def let_go(checkpoints_dir: Path, retention: Retention, *, fence: Fence = _OPEN)
 
 def _read_kept(path: Path) -> Kept:
     try:
-        return Kept(_step_of(path), read_manifest(path).train_loss)
+        return Kept(step_of(path), read_manifest(path).train_loss)
     except CheckpointError:
-        return Kept(_step_of(path), None)
-
-
-def _step_of(path: Path) -> int:
-    match = NAME.search(path.name)
-    assert match is not None, f"{path} is not named as a checkpoint"
-    return int(match[1])
+        return Kept(step_of(path), None)

@@ -6,10 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
 from windtunnel.checkpoints.blocks import BlockFile
 from windtunnel.checkpoints.dcp import save_tensors
@@ -18,6 +16,7 @@ from windtunnel.checkpoints.manifest import CheckpointManifest
 from windtunnel.checkpoints.publish import publish_checkpoint, start_checkpoint
 from windtunnel.checkpoints.retention import Retention, let_go
 from windtunnel.checkpoints.space import check_space
+from windtunnel.checkpoints.stage import Stager
 from windtunnel.comm.base import Comm, run_on_root
 from windtunnel.storage import name_storage_faults
 
@@ -46,8 +45,7 @@ class Saver:
         self._retention = retention
         self._group = group
         self._asynchronous = asynchronous
-        cuda = torch.cuda.is_available()
-        self._stager = DefaultStager(StagingOptions(cuda, False, False, False))
+        self._stager = Stager()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._last_bytes = 0
@@ -62,8 +60,7 @@ class Saver:
         self.wait()
         size_bytes = sum(tensor.nbytes for tensor in tensors.values())
         temporary = Path(run_on_root(self._comm, lambda: self._start(manifest, size_bytes)))
-        staged = self._stager.stage(dict(tensors)) if self._asynchronous else dict(tensors)
-        assert isinstance(staged, dict), "staging is asked to be done on return"
+        staged = self._stager.stage(tensors) if self._asynchronous else dict(tensors)
         self._thread = threading.Thread(target=self._write, args=(temporary, staged, manifest), name="saver")
         self._thread.start()
         if not self._asynchronous:

@@ -40,9 +40,9 @@ class SweepContext:
         # The facts are of the study's own partition; a trial's shape may name another.
         known = self.topology is not None and trial.shape.partition == self.cluster.partition
         topology = str(self.topology) if known else ""
-        return TrialConfig(
-            trial, self.identity, str(self.features) if self.features is not None else "", topology, self.import_root
-        )
+        features = str(self.features) if self.features is not None else ""
+        lost = self.sweep.retries.lost
+        return TrialConfig(trial, self.identity, features, topology, self.import_root, lost_retries=lost)
 
     def command_of(self, *trials: PlannedTrial) -> tuple[str, ...]:
         """The command that runs the trials' next attempts, one after the other."""

@@ -47,6 +47,8 @@ class TrialConfig:
     """Absolute path of topology.json, for the order of ranks; empty when there is none."""
     import_root: str
     """Folder put first on the import path, for the user's own models; empty when there are none."""
+    lost_retries: int = 0
+    """Times that it may be begun again after its ranks were gone, in the same job or in another."""
 
 
 @dataclass(frozen=True)

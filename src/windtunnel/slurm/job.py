@@ -1,10 +1,14 @@
 """The Slurm job that this process is in, from its environment."""
 
 import os
+import signal
 from collections.abc import Mapping
 
-from windtunnel.errors import ClusterError
+from windtunnel.errors import ClusterError, CommandError
 from windtunnel.hostlist import expand_hostlist
+from windtunnel.process import run_command
+
+_TIMEOUT_S = 5.0
 
 
 def read_job_hosts(partition: str, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -28,3 +32,15 @@ def read_job_id(env: Mapping[str, str]) -> str:
     """This job's id as squeue writes it: `12`, or `12_3` for task 3 of array 12; empty outside a job."""
     array, task = env.get("SLURM_ARRAY_JOB_ID"), env.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else env.get("SLURM_JOB_ID", "")
+
+
+def signal_own_steps(env: Mapping[str, str], signum: int) -> bool:
+    """Signal the tasks of this job's steps, and not its batch script; False when Slurm refuses or does not answer."""
+    job_id = env.get("SLURM_JOB_ID", "")
+    if not job_id:
+        return False
+    argv = ["scancel", f"--signal={signal.Signals(signum).name.removeprefix('SIG')}", job_id]
+    try:
+        return run_command(argv, timeout_s=_TIMEOUT_S, check=False).code == 0
+    except CommandError:
+        return False

@@ -10,10 +10,11 @@ import pytest
 
 from fake_trials import RANK, SUPERVISOR, make_identity, make_trial, write_trial
 from windtunnel.artifacts import read_artifact
+from windtunnel.attempt.breaker import STUCK_CODE
 from windtunnel.attempt.run import run_attempt
 from windtunnel.errors import BusyError, ClusterError
 from windtunnel.ledger.lease import take_lease
-from windtunnel.ledger.log import read_events
+from windtunnel.ledger.log import append_event, read_events
 from windtunnel.records.trial import AttemptEnd, Verdict
 from windtunnel.settings.cluster import ClusterSettings
 
@@ -58,11 +59,31 @@ def test_ranks_that_end_well_without_done_are_a_failure(tmp_path: Path) -> None:
     assert (end.verdict, end.evidence) == (Verdict.FAILED, "all ranks ended with code 0, but DONE.json is missing")
 
 
-def test_a_rank_killed_from_outside_is_lost_and_the_next_attempt_goes_on(tmp_path: Path) -> None:
+def test_a_rank_killed_from_outside_is_lost_and_the_next_attempt_begins_in_the_same_job(tmp_path: Path) -> None:
     folder = write_trial(tmp_path, make_trial(behaviour="killed at first"))
-    first = run_attempt(folder.path, rank_command=RANK)
-    second = run_attempt(folder.path, rank_command=RANK)
-    assert (first.verdict, second.verdict, second.attempt) == (Verdict.LOST, Verdict.COMPLETED, 2)
+    end = run_attempt(folder.path, rank_command=RANK)
+    assert (end.verdict, end.attempt) == (Verdict.COMPLETED, 2)
+    first = read_artifact(folder.end(1), AttemptEnd)
+    assert first.verdict == Verdict.LOST
+    assert "rank 0 ended by SIGKILL, not by us" in first.evidence
+    assert [event.kind for event in read_events(folder.path)] == ["started", "ended", "started", "ended"]
+
+
+def test_a_budget_of_the_sweep_holds_inside_a_job_too(tmp_path: Path) -> None:
+    folder = write_trial(tmp_path, make_trial(behaviour="killed always"), lost_retries=1)
+    assert [run_attempt(folder.path, rank_command=RANK).attempt for _ in range(2)] == [2, 3]
+
+
+def test_a_trial_that_dies_again_and_again_is_stopped_and_stays_so_in_later_jobs(tmp_path: Path) -> None:
+    folder = write_trial(tmp_path, make_trial(behaviour="killed always"), lost_retries=100)
+    for attempt in (5, 6):
+        end = run_attempt(folder.path, rank_command=RANK)
+        assert (end.verdict, end.exit_code, end.attempt) == (Verdict.FAILED, STUCK_CODE, attempt)
+        assert end.evidence.startswith(
+            "3 restarts from step 0, without any checkpoint got no further: attempt 2: LOST"
+        )
+    append_event(folder.path, "withdrawn", attempt=0)
+    assert run_attempt(folder.path, rank_command=RANK).attempt == 11
 
 
 def test_changed_source_is_refused_with_its_reason(tmp_path: Path) -> None:

@@ -2,7 +2,20 @@ import json
 from itertools import count
 
 import pytest
-from benchmarks.harness import Part, PartResult, Row, describe_load, hash_measured, run_benchmark, run_paired
+from benchmarks.harness import (
+    Part,
+    PartResult,
+    Row,
+    add_up,
+    choose_parts,
+    describe_load,
+    hash_measured,
+    make_share_row,
+    run_benchmark,
+    run_paired,
+)
+
+from windtunnel.errors import SettingsError
 
 
 def make_part(runs, figures=("speedup",), measures=("units.py",)):
@@ -91,3 +104,43 @@ def test_the_hash_follows_sources_alone(tmp_path):
 def test_what_is_measured_must_exist():
     with pytest.raises(AssertionError, match="no_such_package"):
         hash_measured(["no_such_package"])
+
+
+def make_adding_part(runs, wanted):
+    def run(quick):
+        runs.append(quick)
+        good = [len(runs) > 1] * 10
+        return PartResult({"kept": sum(good) / 10}, {"kept": 10}, (make_share_row("kept", good),))
+
+    return Part("kills", ("kept",), ("units.py",), run, wanted_cases=wanted)
+
+
+def test_a_part_that_adds_up_is_run_until_it_has_its_cases(tmp_path):
+    runs = []
+    for _ in range(4):
+        said = run_benchmark("faults", [make_adding_part(runs, 30)], quick=False, results=tmp_path)
+    assert len(runs) == len(list(tmp_path.iterdir())) == 3
+    assert said == {"benchmark": "faults", "figures": {"kept": 20 / 30}, "cases": {"kept": 30}}
+
+
+def test_more_runs_of_a_part_that_adds_up_may_be_asked_for_at_once(tmp_path, monkeypatch, capsys):
+    runs = []
+    monkeypatch.setenv("MORE", "2")
+    run_benchmark("faults", [make_adding_part(runs, 30)], quick=False, results=tmp_path)
+    assert len(runs) == 2
+    assert "kills has 20 of 30 cases" in capsys.readouterr().out
+
+
+def test_results_add_up_as_means_over_cases():
+    one = PartResult({"kept": 1.0}, {"kept": 1}, (make_share_row("a", [True]),))
+    other = PartResult({"kept": 0.0}, {"kept": 3}, (make_share_row("a", [False] * 3), make_share_row("b", [True])))
+    both = add_up([one, other])
+    assert (both.figures, both.cases) == ({"kept": 0.25}, {"kept": 4})
+    assert both.rows == (Row("a", 0.25, 0.0, 1.0, "", 4), Row("b", 1.0, 1.0, 1.0, "", 1))
+
+
+def test_parts_are_chosen_by_name_and_an_unknown_one_gives_the_names():
+    part = make_part([])
+    assert choose_parts([part], []) == choose_parts([part], ["ring"]) == (part,)
+    with pytest.raises(SettingsError, match="there is no part 'rung': ring"):
+        choose_parts([part], ["rung"])
