@@ -1,9 +1,8 @@
 """Runs a planned attempt and gathers what it left behind; a program that is not ours gets its outcome written."""
 
 import json
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from windtunnel.artifacts import hash_json, write_artifact, write_atomic
@@ -15,11 +14,10 @@ from windtunnel.attempt.program import AttemptFiles, describe_settings
 from windtunnel.attempt.protocol import describe_passed_over, find_shortfall
 from windtunnel.attempt.ranks import StopRequest, run_ranks
 from windtunnel.attempt.remains import read_launcher_log, read_log_tails, read_rank_errors
+from windtunnel.attempt.signalled import SignalWatch, ask_slurm
 from windtunnel.attempt.verdict import Ending
 from windtunnel.ledger.facts import read_outcome
-from windtunnel.records.trial import TrialConfig
-from windtunnel.slurm.deadline import find_job_end, is_near_end, may_be_warning, read_process_began_at
-from windtunnel.slurm.notice import read_is_ended
+from windtunnel.records.trial import STOPPED_CODE, TrialConfig
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,19 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
     config, files = execution.config, execution.files
     follower = MetricsFollower(files.metrics, files.folder.metrics, files.attempt)
 
+    started, started_at = time.monotonic(), time.time()
+    command, time_min = config.trial.runs_command, config.trial.shape.time_min
+    ask = ask_slurm(execution.plan, time_min=time_min, started_at=started_at) if execution.slurm else None
+    signalled = SignalWatch(stop, ask)
+
     def look() -> None:
         beat()
-        follower.poll()
+        signalled.look()
+        if command:
+            follower.poll()
 
     oom_before = read_oom_kills()
-    started, started_at = time.monotonic(), time.time()
-    command = config.trial.runs_command
-    exits, reason = run_ranks(execution.plan, stop=stop, beat=look if command else beat)
+    exits, reason = run_ranks(execution.plan, stop=stop, beat=look)
     wall_s = time.monotonic() - started
     well = bool(exits) and not any(exit_.code for exit_ in exits)
     shortfall = settle_program(execution, follower, well=well, wall_s=wall_s) if command else ""
@@ -59,36 +62,10 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
         log_tails=read_log_tails(files.path, config.trial.shape.ranks),
         done_problem=None if outcome is not None else shortfall or problem or "DONE.json is missing",
         slurm=execution.slurm,
-        near_limit=stop.at is not None and is_near_limit(execution, started_at=started_at, signalled_at=stop.at),
+        cause=signalled.read(told=any(exit_.code == STOPPED_CODE for exit_ in exits)),
         launcher=execution.plan.launcher,
         notes=describe_passed_over(follower.tally),
     )
-
-
-def is_near_limit(
-    execution: Execution,
-    *,
-    started_at: float,
-    signalled_at: float,
-    ask: Callable[[Mapping[str, str]], bool | None] = read_is_ended,
-) -> bool:
-    """Whether a signal came because time was nearly up; times are seconds since 1970 UTC.
-
-    Slurm's signal goes by the job's clock, which runs before the attempt does. Without Slurm no signal means that.
-    `ask` tells whether Slurm ends the job for another cause.
-    """
-    if not execution.slurm:
-        return False
-    time_min = execution.config.trial.shape.time_min
-    if execution.plan.time_limit_s is not None:  # in a job of several trials: this one's time, not the job's
-        return is_near_end(signalled_at, ends_at=started_at + execution.plan.time_limit_s, time_min=time_min)
-    began_at = min(started_at, read_process_began_at(os.getpid()))
-    ends_at = find_job_end(os.environ, began_at=began_at, time_min=time_min)
-    if not may_be_warning(signalled_at, ends_at=ends_at, time_min=time_min):
-        return False
-    # Clocks cannot tell a preemption in a short job, or late in a long one, from the warning: the controller can.
-    ended = ask(os.environ)
-    return not ended if ended is not None else is_near_end(signalled_at, ends_at=ends_at, time_min=time_min)
 
 
 def prepare(execution: Execution) -> None:

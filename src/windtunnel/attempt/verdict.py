@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from windtunnel.attempt.ranks import Exit
 from windtunnel.ledger.tail import find_last_line
-from windtunnel.records.trial import Verdict
+from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.slurm.cause import Cause
 
 _OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
 _STORAGE_TYPE = "StorageError"
@@ -28,6 +29,14 @@ _OOM_LAST_WORDS = (
 _TASK_END = re.compile(r"error: [^:\s]+: tasks? (\d+)[\d,-]*: (?!Terminated)(.+)")
 _EXIT_CODE = re.compile(r"Exited with exit code (\d+)")
 _NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
+_SIGNALLED = {
+    Cause.TIME_LIMIT: (Verdict.TIMEOUT, "stopped at its time limit"),
+    Cause.PREEMPTION: (Verdict.PREEMPTED, "preempted by Slurm"),
+    Cause.REQUEUE: (Verdict.PREEMPTED, "requeued by Slurm"),
+    Cause.CANCEL: (Verdict.CANCELLED, "cancelled by scancel"),
+    Cause.NODE: (Verdict.NODE_FAIL, "its node was taken from it"),
+    Cause.UNKNOWN: (Verdict.PREEMPTED, "stopped by a signal before its time limit, nobody says why"),
+}
 # Exit codes that a shell, and srun, give a process that a signal ended: 128 + the signal.
 _SHELL_SIGNAL_BASE = 128
 
@@ -63,8 +72,8 @@ class Ending:
     done_problem: str | None
     """None when DONE.json validates; otherwise why not."""
     slurm: bool
-    near_limit: bool = False
-    """Whether it was stopped about when its time was up."""
+    cause: Cause = Cause.UNKNOWN
+    """Why the job was signalled, if it was; unknown without Slurm."""
     launcher: str = ""
     """Who started the ranks in our stead, if anyone: `srun`, `mpiexec`."""
     notes: tuple[str, ...] = ()
@@ -85,9 +94,9 @@ def _judge(ending: Ending) -> tuple[Verdict, str]:
     if ending.done_problem is None:
         late = f", though {_name_exit(ending, failed)} afterwards" if failed else ""
         return Verdict.COMPLETED, f"DONE.json is valid{late}"
-    if ending.reason == "time" or (ending.reason == "signal" and ending.near_limit):
+    if ending.reason == "time":
         return Verdict.TIMEOUT, "stopped at its time limit"
-    if ending.reason == "signal":
+    if ending.reason == "signal" or any(exit_.code == STOPPED_CODE for exit_ in ending.exits):
         return _judge_signal(ending)
     if failed is None:
         return Verdict.FAILED, f"all ranks ended with code 0, but {ending.done_problem}"
@@ -111,7 +120,7 @@ def find_cause(errors: tuple[RankError, ...]) -> RankError | None:
 
 def _judge_signal(ending: Ending) -> tuple[Verdict, str]:
     if ending.slurm:
-        return Verdict.PREEMPTED, "stopped by a signal before its time limit"
+        return _SIGNALLED[ending.cause]
     return Verdict.CANCELLED, "stopped by a signal"
 
 

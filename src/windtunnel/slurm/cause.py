@@ -1,6 +1,6 @@
 """Why Slurm signalled a job: its time was up, it was preempted, requeued or cancelled, or its node was taken.
 
-The controller's view and accounting's complete each other, and each is asked while the signal is fresh:
+The controller's view and accounting's complete each other:
 
 | cause | `scontrol show job` | accounting |
 |---|---|---|
@@ -16,7 +16,6 @@ Recorded from Slurm 22.05. Without accounting a preemption with requeue and a re
 
 import re
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +36,16 @@ class Cause(StrEnum):
     CANCEL = "scancel"
     NODE = "node"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the job's time limit says of a signal's moment."""
+
+    may_be_up: bool
+    """Whether it may be the warning before the limit; of a job of two minutes any signal may."""
+    is_up: bool
+    """Whether it is, as far as clocks alone can tell."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +74,18 @@ def parse_job(text: str) -> ShownJob | None:
     )
 
 
-def judge_cause(job: ShownJob | None, accounted: Iterable[str], *, restarts: int, near_end: bool) -> Cause:
+def judge_cause(job: ShownJob | None, accounted: Iterable[str], *, restarts: int, clock: Clock) -> Cause:
     """The cause, from what the two say: `accounted` are the states of runs that ended about now.
 
-    `restarts` are those that this run was started with, `near_end` whether its time was nearly up.
+    `restarts` are those that this run was started with.
     """
     for state in accounted:
         word = state.split()[0].rstrip("+") if state else ""
         if word in _ACCOUNTED:
             return _ACCOUNTED[word]
     if job is None:
-        return Cause.TIME_LIMIT if near_end else Cause.UNKNOWN
-    if job.reason == "TimeLimit" or job.state == "TIMEOUT":
+        return Cause.TIME_LIMIT if clock.is_up else Cause.UNKNOWN
+    if job.reason in ("TimeLimit", "DeadLine") or job.state in ("TIMEOUT", "DEADLINE"):
         return Cause.TIME_LIMIT
     if job.state == "NODE_FAIL" or job.reason == "NodeDown":
         return Cause.NODE
@@ -87,17 +96,23 @@ def judge_cause(job: ShownJob | None, accounted: Iterable[str], *, restarts: int
         return Cause.NODE if job.state == "PENDING" else Cause.REQUEUE
     if job.state in ("COMPLETING", "CANCELLED"):
         return Cause.CANCEL
-    return Cause.TIME_LIMIT if near_end else Cause.UNKNOWN
+    # The warning before the time limit leaves the job running, as nothing else of Slurm's does.
+    return Cause.TIME_LIMIT if clock.may_be_up else Cause.UNKNOWN
 
 
-def read_cause(raw_job_id: str, *, since: float, restarts: int, near_end: bool) -> Cause:
+def read_cause(raw_job_id: str, *, since: float, restarts: int, clock: Clock) -> Cause:
     """Ask Slurm why the job was signalled. `since`: when this run began, in seconds since 1970 UTC.
 
-    One that does not answer is passed over; with neither there is only the clock.
+    Accounting is asked only where the controller leaves it open: many jobs may be signalled at once. With neither
+    there is only the clock.
     """
-    with ThreadPoolExecutor(2) as pool:
-        shown, accounted = pool.submit(_read_job, raw_job_id), pool.submit(_read_states, raw_job_id, since)
-        return judge_cause(shown.result(), accounted.result(), restarts=restarts, near_end=near_end)
+    if not raw_job_id:
+        return judge_cause(None, (), restarts=restarts, clock=clock)
+    job = _read_job(raw_job_id)
+    cause = judge_cause(job, (), restarts=restarts, clock=clock)
+    if job is not None and cause is not Cause.REQUEUE:
+        return cause
+    return judge_cause(job, _read_states(raw_job_id, since), restarts=restarts, clock=clock)
 
 
 _ACCOUNTED = {

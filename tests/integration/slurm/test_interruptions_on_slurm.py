@@ -95,6 +95,8 @@ def run_night(testbed: Testbed, root: Path, after: ExitStack) -> Night:
         "dead, not requeued": on("frail", 1, flags=(("no-requeue", ""),)),
         "preempted, requeued": on("spare", 2),
         "preempted, ended": on("cheap", 3),
+        "requeued": on("main", 6),
+        "cancelled": on("main", 7),
         # Slurm's warning comes 20 to 50 s after the start.
         "timed out": on("main", 4, steps=55, step_s=1.0, time_min=1, behaviour="keep checkpoints"),
         "timed out idle": on("main", 5, steps=1000, time_min=1),
@@ -108,6 +110,8 @@ def run_night(testbed: Testbed, root: Path, after: ExitStack) -> Night:
     hosts = {name: find_host(folder) for name, folder in folders.items()}
     for name in ("preempted, requeued", "preempted, ended"):
         preempt(testbed, hosts[name], root)
+    for name, command in (("requeued", ("scontrol", "requeue")), ("cancelled", ("scancel",))):
+        testbed.run(*command, find_job(folders[name]))
     dead = [name for name in trials if name.startswith("dead")]
     for host in sorted({hosts[name] for name in dead}):
         kill_node(testbed, host)
@@ -154,10 +158,20 @@ def test_a_preempted_trial_goes_on_from_its_checkpoint_whichever_way_it_was_pree
     entry = night.entries[name]
     assert (entry.verdict, entry.attempts) == (Verdict.COMPLETED, 2), entry.evidence
     first = night.ends(name)[1]
-    assert (first.verdict, first.evidence) == (Verdict.PREEMPTED, "stopped by a signal before its time limit")
+    assert (first.verdict, first.evidence) == (Verdict.PREEMPTED, "preempted by Slurm")
     assert night.count(name, "submitted") == submissions
     assert entry.outcome is not None
     assert (entry.outcome.resumed_from_step or 0) > 3
+
+
+def test_a_requeued_trial_goes_on_and_one_that_its_user_cancelled_does_not(night: Night) -> None:
+    first = night.ends("requeued")[1]
+    assert (first.verdict, first.evidence) == (Verdict.PREEMPTED, "requeued by Slurm")
+    assert (night.entries["requeued"].verdict, night.count("requeued", "submitted")) == (Verdict.COMPLETED, 1)
+    end = night.ends("cancelled")[1]
+    assert (end.verdict, end.evidence) == (Verdict.CANCELLED, "cancelled by scancel")
+    entry = night.entries["cancelled"]
+    assert (entry.verdict, entry.attempts, night.count("cancelled", "submitted")) == (Verdict.CANCELLED, 1, 1)
 
 
 def test_only_a_preemption_that_ended_the_job_counts_and_slurm_has_told_of_it(night: Night) -> None:
@@ -195,6 +209,10 @@ def on(
 def start_driver(testbed: Testbed, root: Path) -> "subprocess.Popen[bytes]":
     argv = enter_argv(testbed.spec, login_host(testbed.spec).name, [*DRIVER, str(root)])
     return subprocess.Popen(argv, env={**os.environ, **host_env(testbed.spec)}, start_new_session=True)
+
+
+def find_job(folder: TrialFolder) -> str:
+    return next(str(event.details["job_id"]) for event in read_events(folder.path) if event.kind == "started")
 
 
 def find_host(folder: TrialFolder) -> str:

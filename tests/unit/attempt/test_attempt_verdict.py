@@ -5,7 +5,8 @@ import pytest
 
 from windtunnel.attempt.ranks import Exit
 from windtunnel.attempt.verdict import Ending, RankError, judge_ending
-from windtunnel.records.trial import Verdict
+from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.slurm.cause import Cause
 
 WELL = Ending(
     exits=(Exit(0, 0, stopped=False), Exit(1, 0, stopped=False)),
@@ -102,12 +103,23 @@ def test_a_lost_node_is_no_fault_of_the_trial() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slurm", "near", "verdict"),
-    [(True, False, Verdict.PREEMPTED), (True, True, Verdict.TIMEOUT), (False, False, Verdict.CANCELLED)],
+    ("slurm", "cause", "verdict"),
+    [
+        (True, Cause.UNKNOWN, Verdict.PREEMPTED),
+        (True, Cause.PREEMPTION, Verdict.PREEMPTED),
+        (True, Cause.REQUEUE, Verdict.PREEMPTED),
+        (True, Cause.TIME_LIMIT, Verdict.TIMEOUT),
+        (True, Cause.CANCEL, Verdict.CANCELLED),
+        (True, Cause.NODE, Verdict.NODE_FAIL),
+        (False, Cause.UNKNOWN, Verdict.CANCELLED),
+    ],
 )
-def test_a_signal_means_what_its_place_and_time_say(slurm: bool, near: bool, verdict: Verdict) -> None:
+def test_a_signal_means_what_slurm_says_of_it(slurm: bool, cause: Cause, verdict: Verdict) -> None:
     stopped = (Exit(0, -int(signal.SIGTERM), stopped=True),)
-    assert judge_ending(replace(BAD, exits=stopped, reason="signal", slurm=slurm, near_limit=near))[0] == verdict
+    assert judge_ending(replace(BAD, exits=stopped, reason="signal", slurm=slurm, cause=cause))[0] == verdict
+    # Slurm may signal the ranks before their supervisor: they save, and end of themselves.
+    by_themselves = (Exit(0, STOPPED_CODE, stopped=False),)
+    assert judge_ending(replace(BAD, exits=by_themselves, slurm=slurm, cause=cause))[0] == verdict
 
 
 def test_the_supervisors_own_time_limit_is_a_timeout() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from windtunnel.slurm.accounting import parse_run_states
-from windtunnel.slurm.cause import Cause, ShownJob, judge_cause, parse_job
+from windtunnel.slurm.cause import Cause, Clock, ShownJob, judge_cause, parse_job
 
 SHOWN = {
     "time": "JobId=1 JobName=a JobState=COMPLETING Reason=TimeLimit Requeue=1 Restarts=0 PreemptTime=None",
@@ -17,8 +17,11 @@ SHOWN = {
 }
 
 
-def _judge(shown, *accounted, restarts=0, near_end=False):
-    return judge_cause(parse_job(SHOWN[shown]), accounted, restarts=restarts, near_end=near_end)
+EARLY, MAYBE, UP = Clock(False, False), Clock(True, False), Clock(True, True)
+
+
+def _judge(shown, *accounted, restarts=0, clock=EARLY):
+    return judge_cause(parse_job(SHOWN[shown]), accounted, restarts=restarts, clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -55,15 +58,29 @@ def test_the_controller_alone_tells_most_of_it(shown, cause):
     assert _judge(shown) == cause
 
 
-def test_a_signal_while_running_is_the_time_limits_only_near_the_end():
-    assert _judge("early", near_end=True) == Cause.TIME_LIMIT
-    assert _judge("early") == Cause.UNKNOWN
+def test_a_signal_while_running_is_the_time_limits_when_it_may_be():
+    assert _judge("early", clock=UP) == Cause.TIME_LIMIT
+    assert _judge("early", clock=MAYBE) == Cause.TIME_LIMIT
+    assert _judge("early", clock=EARLY) == Cause.UNKNOWN
+
+
+@pytest.mark.parametrize("shown", ["preempted", "cancel", "requeue", "down"])
+def test_in_a_short_job_the_controllers_word_and_no_clock_tells_the_warning_from_the_rest(shown):
+    assert _judge(shown, clock=UP) == _judge(shown, clock=EARLY) != Cause.TIME_LIMIT
+
+
+def test_where_nobody_answers_there_is_only_the_clock():
+    assert [_judge("gone", clock=clock) for clock in (EARLY, MAYBE, UP)] == [
+        Cause.UNKNOWN,
+        Cause.UNKNOWN,
+        Cause.TIME_LIMIT,
+    ]
 
 
 def test_a_job_that_was_requeued_before_is_cancelled_when_it_shows_no_further_restart():
     shown = SHOWN["cancel"].replace("Restarts=0", "Restarts=2")
-    assert judge_cause(parse_job(shown), (), restarts=2, near_end=False) == Cause.CANCEL
-    assert judge_cause(parse_job(shown), (), restarts=1, near_end=False) == Cause.REQUEUE
+    assert judge_cause(parse_job(shown), (), restarts=2, clock=EARLY) == Cause.CANCEL
+    assert judge_cause(parse_job(shown), (), restarts=1, clock=EARLY) == Cause.REQUEUE
 
 
 def test_a_job_with_a_word_that_looks_like_a_field_in_its_name_is_read_right():
