@@ -4,10 +4,10 @@ import importlib
 import json
 import sys
 
-from benchmarks.harness import is_quick, run_benchmark
+from benchmarks.harness import choose_parts, is_quick, read_part_names, run_benchmark
 from windtunnel.errors import WindtunnelError
 
-PROGRAMS = ("ingest", "placement", "sweep")
+PROGRAMS = ("faults", "ingest", "placement", "sweep")
 
 
 def main(argv: list[str]) -> int:
@@ -16,7 +16,8 @@ def main(argv: list[str]) -> int:
         return 2
     name = argv[0]
     try:
-        said = run_benchmark(name, importlib.import_module(f"benchmarks.{name}").PARTS, quick=is_quick())
+        parts = choose_parts(importlib.import_module(f"benchmarks.{name}").PARTS, read_part_names())
+        said = run_benchmark(name, parts, quick=is_quick())
     except WindtunnelError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -1,23 +1,25 @@
 """The one paired-benchmark harness: sides in turn within one run, ratios with intervals, results kept and printed.
 
-A benchmark is a module with `PARTS`. A part that has a result for these sources and this machine is not run again.
+A benchmark is a module with `PARTS`. A part that has a result for these sources and this machine is not run again,
+unless it adds cases to those before it and has not as many as it wants.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from windtunnel.artifacts import hash_file, hash_json, read_provenance, write_atomic
 from windtunnel.device.cpu import count_cpus, read_cpu_name
+from windtunnel.errors import SettingsError
 from windtunnel.statistics import Interval, median_interval, paired_ratio
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-SOURCE_SUFFIXES = (".py", ".cpp", ".cu", ".h")
+SOURCE_SUFFIXES = (".py", ".c", ".cpp", ".cu", ".h")
 
 Side = Callable[[], float]
 
@@ -54,6 +56,9 @@ class Part:
     """Packages and modules below `src/windtunnel`, and files of `benchmarks`, that can change its figures."""
     run: Callable[[bool], PartResult]
     """Called with whether to be quick."""
+    wanted_cases: int = 0
+    """For a part whose runs add up: run again, other cases each time, until there are so many. Its figures and rows
+    are then means over cases."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ def make_row(name: str, interval: Interval, unit: str) -> Row:
     return Row(name, interval.median, interval.low, interval.high, unit, interval.count)
 
 
+def make_share_row(name: str, good: Sequence[bool]) -> Row:
+    """The share of cases that went well."""
+    return Row(name, sum(good) / len(good), float(min(good)), float(max(good)), "", len(good))
+
+
 def run_benchmark(name: str, parts: Iterable[Part], *, quick: bool, results: Path = RESULTS) -> dict[str, object]:
     """Run the parts that have no result yet, keep each, print all; returns what the last line says.
 
@@ -97,6 +107,28 @@ def run_benchmark(name: str, parts: Iterable[Part], *, quick: bool, results: Pat
     figures = {key: value for result in found for key, value in result.figures.items()}
     cases = {key: value for result in found for key, value in result.cases.items()}
     return {"benchmark": name, "figures": figures, "cases": cases}
+
+
+def choose_parts(parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
+    """The parts of these names, or all where none is named; raises SettingsError for a name that there is not."""
+    known = [part.name for part in parts]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SettingsError(f"PART={','.join(names)}: there is no part {unknown[0]!r}: {' '.join(known)}")
+    return tuple(part for part in parts if not names or part.name in names)
+
+
+def add_up(results: Sequence[PartResult]) -> PartResult:
+    """The cases of all runs together: figures and medians of rows as means over cases."""
+    cases = {key: sum(result.cases[key] for result in results) for key in results[0].cases}
+    figures = {
+        key: sum(result.figures[key] * result.cases[key] for result in results) / count
+        for key, count in cases.items()
+    }
+    rows: dict[str, Row] = {}
+    for row in (row for result in results for row in result.rows):
+        rows[row.name] = _add_row(rows[row.name], row) if row.name in rows else row
+    return PartResult(figures, cases, tuple(rows.values()))
 
 
 def render_table(rows: list[Row]) -> str:
@@ -113,6 +145,16 @@ def render_table(rows: list[Row]) -> str:
 def is_quick() -> bool:
     """Whether QUICK=1 asks for the shortest run that exercises everything."""
     return os.environ.get("QUICK", "0") not in ("", "0")
+
+
+def read_more() -> int:
+    """How many runs of a part that adds up are asked for by MORE; one without."""
+    return max(1, int(os.environ.get("MORE") or 1))
+
+
+def read_part_names() -> tuple[str, ...]:
+    """Names of the parts to run, by PART with commas between; all without."""
+    return tuple(filter(None, os.environ.get("PART", "").split(",")))
 
 
 def hash_measured(measures: Iterable[str], *, root: Path = ROOT) -> str:
@@ -140,9 +182,18 @@ def _run_quickly(part: Part) -> PartResult:
 
 def _find_or_run(benchmark: str, part: Part, results: Path) -> PartResult:
     key = f"{hash_measured(part.measures)}-{hash_machine()}"
-    kept = _read_result(benchmark, part, results, key)
-    if kept is not None:
-        return kept
+    kept = _read_results(benchmark, part, results, key)
+    if not part.wanted_cases:
+        return kept[0] if kept else _run_and_keep(benchmark, part, results, key)
+    for _ in range(read_more()):
+        if _count_cases(kept) < part.wanted_cases:
+            kept.append(_run_and_keep(benchmark, part, results, key))
+    if _count_cases(kept) < part.wanted_cases:
+        print(f"{benchmark}: {part.name} has {_count_cases(kept)} of {part.wanted_cases} cases: each run adds some")
+    return add_up(kept)
+
+
+def _run_and_keep(benchmark: str, part: Part, results: Path, key: str) -> PartResult:
     load = os.getloadavg()[0]
     print(f"{benchmark}: running {part.name}" + describe_load(load, count_cpus()), flush=True)
     result = _check_keys(part, part.run(False))
@@ -150,24 +201,38 @@ def _find_or_run(benchmark: str, part: Part, results: Path) -> PartResult:
     return result
 
 
+def _count_cases(kept: Sequence[PartResult]) -> int:
+    return sum(min(result.cases.values()) for result in kept)
+
+
+def _add_row(one: Row, other: Row) -> Row:
+    count = one.count + other.count
+    mean = (one.median * one.count + other.median * other.count) / count if count else one.median
+    return replace(one, median=mean, low=min(one.low, other.low), high=max(one.high, other.high), count=count)
+
+
 def _check_keys(part: Part, result: PartResult) -> PartResult:
     assert set(result.figures) == set(result.cases) == set(part.figures), f"{part.name} gave {sorted(result.figures)}"
     return result
 
 
-def _read_result(benchmark: str, part: Part, results: Path, key: str) -> PartResult | None:
-    """The newest kept result of this key."""
+def _read_results(benchmark: str, part: Part, results: Path, key: str) -> list[PartResult]:
+    """The kept results of this key, newest first."""
+    found = []
     for path in sorted(results.glob(f"{benchmark}-{part.name}-*.json"), reverse=True):
         document = json.loads(path.read_text())
         if document["key"] == key:
             print(f"{benchmark}: {part.name} was measured on {document['provenance']['created']}", flush=True)
             content = document["result"]
-            return PartResult(content["figures"], content["cases"], tuple(Row(**row) for row in content["rows"]))
-    return None
+            rows = tuple(Row(**row) for row in content["rows"])
+            found.append(PartResult(content["figures"], content["cases"], rows))
+            if not part.wanted_cases:
+                break
+    return found
 
 
 def _write_result(benchmark: str, part: Part, results: Path, key: str, result: PartResult, *, load: float) -> None:
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     machine = {**read_provenance(), "cpu": read_cpu_name(), "cpus": count_cpus(), "load_before": load}
     document = {
         "benchmark": benchmark,

@@ -92,18 +92,18 @@ def _run_sacct(selection: Sequence[str], *, name: bool = False) -> str | None:
     raise CommandError(describe_failure(finished))
 
 
-def read_run_states(raw_job_id: str, *, since: float, timeout_s: float) -> list[str]:
-    """States of the runs of a job that began about `since` or later and have ended, newest first; of all restarts.
+def read_run_states(raw_job_id: str, *, since: float, timeout_s: float) -> list[str] | None:
+    """States of the runs of a job that ended at `since` or later, newest first; None where there is no accounting.
 
-    Raises CommandError when accounting does not answer; without accounting there are none.
+    Raises CommandError when it does not answer in time.
     """
     if shutil.which("sacct") is None:
-        return []
+        return None
     argv = ["sacct", f"--jobs={raw_job_id}", "--duplicates", "--allocations", "--noheader", "--parsable2"]
     argv += ["--format=JobIDRaw,Start,End,State"]
     finished = run_command(argv, timeout_s=timeout_s, env={"SLURM_TIME_FORMAT": "%s"}, check=False)
     if finished.code != 0:
-        return []
+        return None
     return parse_run_states(finished.stdout, raw_job_id, since=since)
 
 

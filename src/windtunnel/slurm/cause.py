@@ -15,6 +15,7 @@ Recorded from Slurm 22.05. Without accounting a preemption with requeue and a re
 """
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +25,7 @@ from windtunnel.process import run_command
 from windtunnel.slurm.accounting import read_run_states
 
 _TIMEOUT_S = 10.0
+_ACCOUNTED_WITHIN_S, _AGAIN_S = 3.0, 0.3
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(\S*)")
 
 
@@ -133,7 +135,13 @@ def _read_job(raw_job_id: str) -> ShownJob | None:
 
 
 def _read_states(raw_job_id: str, since: float) -> list[str]:
-    try:
-        return read_run_states(raw_job_id, since=since, timeout_s=_TIMEOUT_S)
-    except CommandError:
-        return []
+    """What accounting has of the run's end; the controller's word to it may take a moment."""
+    deadline = time.monotonic() + _ACCOUNTED_WITHIN_S
+    while True:
+        try:
+            states = read_run_states(raw_job_id, since=since, timeout_s=_TIMEOUT_S)
+        except CommandError:
+            return []
+        if states or states is None or time.monotonic() > deadline:
+            return states or []
+        time.sleep(_AGAIN_S)
