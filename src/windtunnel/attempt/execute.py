@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windtunnel.artifacts import hash_json, write_artifact, write_atomic
+from windtunnel.attempt.hang import read_hang
 from windtunnel.attempt.metrics import MetricsFollower
 from windtunnel.attempt.oom import read_oom_kills
 from windtunnel.attempt.outcome import describe_outcome
@@ -48,7 +49,7 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
             follower.poll()
 
     oom_before = read_oom_kills()
-    exits, reason = run_ranks(execution.plan, stop=stop, beat=look)
+    exits, reason = run_ranks(execution.plan, stop=stop, beat=look, finish=signalled.finish)
     wall_s = time.monotonic() - started
     well = bool(exits) and not any(exit_.code for exit_ in exits)
     shortfall = settle_program(execution, follower, well=well, wall_s=wall_s) if command else ""
@@ -63,6 +64,7 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
         done_problem=None if outcome is not None else shortfall or problem or "DONE.json is missing",
         slurm=execution.slurm,
         cause=signalled.read(told=any(exit_.code == STOPPED_CODE for exit_ in exits)),
+        hang=read_hang(files.path, ranks=config.trial.shape.ranks),
         launcher=execution.plan.launcher,
         notes=describe_passed_over(follower.tally),
     )

@@ -66,15 +66,22 @@ class Watch:
 
 
 def run_ranks(
-    plan: LaunchPlan, *, stop: StopRequest, beat: Callable[[], None], stop_grace_s: float = STOP_GRACE_S
+    plan: LaunchPlan,
+    *,
+    stop: StopRequest,
+    beat: Callable[[], None],
+    finish: Callable[[], None] = lambda: None,
+    stop_grace_s: float = STOP_GRACE_S,
 ) -> tuple[tuple[Exit, ...], str]:
     """Run the plan's processes to their end, in order of exit, and why they were stopped (empty: they were not).
 
-    `beat` is called all the while. On any exception the processes are killed first.
+    `beat` is called all the while, and `finish` after it: whatever child process this one has then is killed. On
+    any exception the processes are killed first.
     """
     watch = Watch(Pump())
     with no_orphans(), _ended_groups(watch):
         _run(watch, plan, stop=stop, beat=beat, stop_grace_s=stop_grace_s)
+        finish()
     watch.pump.finish(DRAIN_S)
     return tuple(watch.exits), watch.reason
 

@@ -28,6 +28,11 @@ class SignalWatch:
             self._answer = pool.submit(self._ask, self._stop.at)
             pool.shutdown(wait=False)
 
+    def finish(self) -> None:
+        """Wait for the answer, if one was asked for."""
+        if self._answer is not None:
+            self._answer.result()
+
     def read(self, *, told: bool) -> Cause:
         """The cause. `told`: a rank said that it was signalled, whether or not we were."""
         if self._answer is None and self._ask is not None and told:

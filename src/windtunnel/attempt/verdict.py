@@ -5,6 +5,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from windtunnel.attempt.hang import Hang, describe_hang
 from windtunnel.attempt.ranks import Exit
 from windtunnel.ledger.tail import find_last_line
 from windtunnel.records.trial import STOPPED_CODE, Verdict
@@ -74,6 +75,8 @@ class Ending:
     slurm: bool
     cause: Cause = Cause.UNKNOWN
     """Why the job was signalled, if it was; unknown without Slurm."""
+    hang: Hang | None = None
+    """What ranks that gave up waiting left behind."""
     launcher: str = ""
     """Who started the ranks in our stead, if anyone: `srun`, `mpiexec`."""
     notes: tuple[str, ...] = ()
@@ -96,6 +99,8 @@ def _judge(ending: Ending) -> tuple[Verdict, str]:
         return Verdict.COMPLETED, f"DONE.json is valid{late}"
     if ending.reason == "time":
         return Verdict.TIMEOUT, "stopped at its time limit"
+    if ending.hang is not None:
+        return Verdict.LOST, describe_hang(ending.hang)
     if ending.reason == "signal" or any(exit_.code == STOPPED_CODE for exit_ in ending.exits):
         return _judge_signal(ending)
     if failed is None:

@@ -92,12 +92,18 @@ class Saver:
             save_tensors(
                 temporary, staged, lambda files: self._publish(temporary, manifest, files), group=self._group
             )
+            self.saved_s.append(time.perf_counter() - started)
             if self._comm.rank == 0:
-                let_go(self._dir, self._retention, fence=self._fence)
+                self._let_go()
         except BaseException as error:  # handed to the trainer's thread, which raises it
             shutil.rmtree(temporary, ignore_errors=True)
             self._failure = error
-        self.saved_s.append(time.perf_counter() - started)
+
+    def _let_go(self) -> None:
+        try:
+            let_go(self._dir, self._retention, fence=self._fence)
+        except OSError as error:  # the other ranks know nothing of it: the next save tries again
+            print(f"an old checkpoint stays for now: {error}", flush=True)
 
     def _publish(self, temporary: Path, manifest: CheckpointManifest, files: Sequence[BlockFile]) -> None:
         publish_checkpoint(temporary, manifest, files, fence=self._fence)

@@ -18,6 +18,7 @@ from windtunnel.settings.study import TrialSettings
 from windtunnel.tasks.find import Task
 from windtunnel.training.data import TrialData, rank_slice, take_rows
 from windtunnel.training.mesh import Mesh
+from windtunnel.training.watch import Position
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,10 @@ class Run:
     mesh: Mesh
     data: TrialData
     seed: int
+    hosts: tuple[str, ...] = ()
+    """Of each rank."""
     fence: Fence = field(default_factory=Fence)
+    position: Position = field(default_factory=Position)
     phases_s: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -17,6 +17,7 @@ from windtunnel.training.recovery import Fault, Remedy
 from windtunnel.training.resume import TrainState, find_newest, load_state, state_tensors
 from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.training.stop import StopVote, StopWish
+from windtunnel.training.straggler import find_stragglers
 from windtunnel.units import format_count
 
 
@@ -31,6 +32,8 @@ class Loop:
         self._vote = StopVote(wish, run.mesh)
         self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
         self._started = 0.0
+        self._slow: set[int] = set()
+        self._named: set[int] = set()
 
     def train(self) -> bool:
         """Take steps to the last; False when told to stop before, after a checkpoint of there.
@@ -61,6 +64,9 @@ class Loop:
         if line_due or checkpoint_due:
             fault = state.meters.flush(spike=settings.spike_factor) or find_bad_gradient(state)
             self._vote.pace(state.meters.agreed_step_s)
+            self._run.position.learn(state.meters.state.step_times_s)
+            self._note_stragglers()
+            self._run.position.leave()
             if fault is not None:
                 self._recover(fault)
                 return False
@@ -69,6 +75,16 @@ class Loop:
         if checkpoint_due:
             self._save()
         return True
+
+    def _note_stragglers(self) -> None:
+        slow = find_stragglers(self._state.meters.ranks_own_s)
+        again, self._slow = self._slow & set(slow), set(slow)
+        for rank, times in slow.items():
+            if rank in again - self._named:  # slow twice in a row: once may be the operating system's
+                self._named.add(rank)
+                told = f"straggler: rank {rank} on {self._run.hosts[rank]} takes {times:.2g} times the usual"
+                self._run.report(f"{told} (step {self._state.step})")
+                self._state.recovery.notes.append(f"{told}, first seen by step {self._state.step}")
 
     def _save(self) -> None:
         run, state = self._run, self._state
@@ -108,9 +124,11 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         state.step += 1
         return
     state.meters.start_step()
+    run.position.enter("data", state.step + 1)
     batch = run.data.gather(run.step_rows(state.step), run.mesh.device)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
     state.optimizer.zero_grad(set_to_none=True)
+    run.position.enter("forward", state.step + 1)
     loss = rank_loss(
         wrapped,
         batch,
@@ -119,7 +137,11 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         batch_size=settings.batch_size,
         context=autocast(settings, run.mesh.device),
     )
+    run.position.enter("backward", state.step + 1)
+    if run.mesh.device.type == "cpu":  # elsewhere the clock shows only how long the asking took
+        state.meters.add_own(time.monotonic() - run.position.step_began)
     apply_gradients(loss, state.optimizer, world_size=run.mesh.world_size)
+    run.position.enter("agree", state.step + 1)
     state.step += 1
     state.meters.stop_step(loss, step=state.step)
 

@@ -83,6 +83,9 @@ class Meters:
         self._losses: list[Tensor] = []
         self._steps: list[int] = []
         self._line_times_s: list[float] = []
+        self._own_s: list[float] = []
+        self.ranks_own_s: list[float] = []
+        """Median time of each rank's own work in the steps of the last flush, before it waits for others."""
         self.agreed_step_s = 0.0
         """Mean step time of all ranks up to the last flush; the same on each."""
 
@@ -100,6 +103,10 @@ class Meters:
         """A step begins."""
         self._clock.start()
 
+    def add_own(self, seconds: float) -> None:
+        """What this rank took in a step for itself."""
+        self._own_s.append(seconds)
+
     def stop_step(self, loss: Tensor, *, step: int) -> None:
         """Step number `step` has ended; `loss` is this rank's part of the global mean, still on its device."""
         self._clock.stop()
@@ -114,12 +121,16 @@ class Meters:
         if not self._losses:
             return None
         times_s = self._clock.take()
-        mean_s = torch.tensor([statistics.fmean(times_s) / self._mesh.world_size], dtype=torch.float64)
-        parts = torch.cat([torch.stack(self._losses).double(), mean_s.to(self._losses[0].device)])
+        shares = torch.zeros(1 + self._mesh.world_size, dtype=torch.float64)
+        shares[0] = statistics.fmean(times_s) / self._mesh.world_size
+        shares[1 + self._mesh.rank] = statistics.median(self._own_s) if self._own_s else 0.0
+        parts = torch.cat([torch.stack(self._losses).double(), shares.to(self._losses[0].device)])
         steps, self._steps, self._losses = self._steps, [], []
         if self._mesh.world_size > 1:
             dist.all_reduce(parts)
-        *losses, self.agreed_step_s = parts.tolist()
+        found = parts.tolist()
+        losses, self.agreed_step_s, self.ranks_own_s = found[: len(steps)], found[len(steps)], found[len(steps) + 1 :]
+        self._own_s = []
         known = self.state.recent_losses
         fault = find_fault(dict(zip(steps, losses, strict=True)), known=known, spike=spike)
         if fault is not None:
@@ -131,7 +142,7 @@ class Meters:
 
     def forget_pending(self) -> None:
         """After a return to an earlier step: what was not brought in by then never happened."""
-        self._losses, self._steps, self._line_times_s = [], [], []
+        self._losses, self._steps, self._line_times_s, self._own_s = [], [], [], []
         self._clock.take()
 
     def take_line(self) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Arithmetic: what runs in bf16, and what makes two runs of one trial the same to the last bit."""
 
+import random
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -20,6 +21,13 @@ def autocast(settings: TrainingSettings, device: torch.device) -> AbstractContex
 def derive_seed(settings: TrialSettings) -> int:
     """Seed of a trial; repeats of one combination differ in it, so that their spread is that of the training."""
     return int(np.random.SeedSequence([settings.seed, settings.repeat]).generate_state(1)[0])
+
+
+def seed_generators(seed: int) -> None:
+    """Seed torch's generators, and Python's and numpy's own, which a user's model may draw from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 def set_arithmetic(settings: TrainingSettings) -> None:

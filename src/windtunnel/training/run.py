@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from windtunnel.checkpoints.fence import Fence
@@ -20,15 +19,16 @@ from windtunnel.training.context import Run
 from windtunnel.training.data import load_data
 from windtunnel.training.evaluate import evaluate
 from windtunnel.training.loop import Loop
-from windtunnel.training.mesh import close_mesh, open_mesh
+from windtunnel.training.mesh import close_mesh, open_mesh, read_host
 from windtunnel.training.meters import Meters, drop_later_lines
 from windtunnel.training.outcome import publish_outcome
 from windtunnel.training.parallelize import parallelize
-from windtunnel.training.precision import derive_seed, set_arithmetic
+from windtunnel.training.precision import derive_seed, seed_generators, set_arithmetic
 from windtunnel.training.recovery import Recovery
 from windtunnel.training.resume import TrainState, find_start, load_state
 from windtunnel.training.step import make_optimizer
 from windtunnel.training.stop import StopWish
+from windtunnel.training.watch import watch_hangs
 
 
 def run_rank(
@@ -61,7 +61,9 @@ def run_rank(
     state, wrapped = set_up(run)
     resumed_from = resume(run, state)
     run.phases_s["setup"] = time.perf_counter() - started
-    if not Loop(run, state, wrapped, wish).train():
+    with watch_hangs(run.position, rank=run.mesh.rank, host=read_host(), attempt_dir=folder.attempt(attempt)):
+        done = Loop(run, state, wrapped, wish).train()
+    if not done:
         run.report(f"stopped after step {state.step}, with a checkpoint")
         close_mesh()
         return False
@@ -89,13 +91,14 @@ def open_run(
         mesh=mesh,
         data=load_data(Path(config.features_manifest), settings),
         seed=derive_seed(settings),
+        hosts=tuple(mesh.comm.allgather(read_host())),
         fence=fence,
     )
 
 
 def set_up(run: Run) -> tuple[TrainState, nn.Module]:
     """The state to train from, and the model as this rank calls it."""
-    torch.manual_seed(run.seed)
+    seed_generators(run.seed)
     model = build_model(
         run.settings.model,
         n_features=run.data.n_features,
@@ -105,7 +108,7 @@ def set_up(run: Run) -> tuple[TrainState, nn.Module]:
     sample_x, _ = run.data.gather(run.step_rows(0), run.mesh.device)
     wrapped = parallelize(model, layout=run.settings.parallelism, mesh=run.mesh, sample_x=sample_x)
     # From here on ranks draw apart: two of them must not drop the same units.
-    torch.manual_seed(run.seed + 1 + run.mesh.rank)
+    seed_generators(run.seed + 1 + run.mesh.rank)
     meters = Meters(run.mesh, discard_steps=run.settings.training.discard_steps)
     recovery = Recovery(run.settings.training.rollbacks)
     return TrainState(model, make_optimizer(model, run.settings.training), meters, recovery), wrapped

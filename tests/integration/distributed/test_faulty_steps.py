@@ -40,6 +40,11 @@ def _run(tmp_path, features, name, *, ranks, **args):
     return read_artifact(tmp_path / name / "DONE.json", TrialOutcome)
 
 
+def _faults(outcome):
+    """Notes of faults; a busy machine may add stragglers."""
+    return [note for note in outcome.notes if not note.startswith("straggler")]
+
+
 def _read_losses(trial):
     return [
         (line["step"], line["loss"]) for line in map(json.loads, (trial / "metrics.jsonl").read_text().splitlines())
@@ -58,9 +63,11 @@ def _read_weight(trial, outcome):
 def test_a_fault_that_does_not_come_again_leaves_no_trace_in_the_result(tmp_path, features, ranks):
     clean = _run(tmp_path, features, "clean", ranks=ranks)
     faulty = _run(tmp_path, features, "faulty", ranks=ranks, at_call=17)
-    assert faulty.notes[0].startswith(f"the loss became nan at step {18 - ranks}:")  # two ranks try one pass before
-    assert faulty.notes[0].endswith("transient: it did not come again")
-    assert clean.notes == ()
+    assert _faults(faulty)[0].startswith(
+        f"the loss became nan at step {18 - ranks}:"
+    )  # two ranks try one pass before
+    assert _faults(faulty)[0].endswith("transient: it did not come again")
+    assert _faults(clean) == []
     assert torch.equal(_read_weight(tmp_path / "faulty", faulty), _read_weight(tmp_path / "clean", clean))
     assert _read_losses(tmp_path / "faulty") == _read_losses(tmp_path / "clean")
     assert "back to step 10, to replay" in read_log(tmp_path / "faulty")
@@ -70,7 +77,7 @@ def test_a_fault_that_does_not_come_again_leaves_no_trace_in_the_result(tmp_path
 def test_a_batch_that_does_it_again_is_skipped_on_all_ranks_and_named(tmp_path, features):
     outcome = _run(tmp_path, features, "data", ranks=2, band=(2.7, 2.9))
     assert outcome.steps == 30
-    assert len(outcome.notes) == 1
-    assert outcome.notes[0].endswith("the batch's: skipped")
+    (note,) = _faults(outcome)
+    assert note.endswith("the batch's: skipped")
     log = read_log(tmp_path / "data")
     assert log.index("to replay") < log.index("to skip")

@@ -16,7 +16,7 @@ from windtunnel.comm.single import SingleComm
 from windtunnel.errors import CheckpointError, StorageError
 from windtunnel.training.mesh import Mesh
 from windtunnel.training.meters import Meters
-from windtunnel.training.precision import derive_seed
+from windtunnel.training.precision import derive_seed, seed_generators
 from windtunnel.training.recovery import Recovery
 from windtunnel.training.resume import TrainState, check_origin, find_start, load_state, state_tensors
 from windtunnel.training.step import make_optimizer
@@ -125,3 +125,11 @@ def test_repeats_of_one_combination_have_seeds_of_their_own():
     seeds = {derive_seed(settings.model_copy(update={"repeat": repeat})) for repeat in range(5)}
     assert len(seeds) == 5
     assert derive_seed(settings) == derive_seed(trial_settings())
+
+
+def test_all_generators_start_from_the_trials_seed_so_that_a_run_begun_again_is_the_same():
+    drawn = []
+    for _ in range(2):
+        seed_generators(2**40 + 7)
+        drawn.append((random.random(), np.random.random(), float(torch.rand(1))))
+    assert drawn[0] == drawn[1]
