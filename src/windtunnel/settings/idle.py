@@ -16,6 +16,10 @@ _IDLE_IN_TRIAL: Mapping[str, tuple[_Rule, str]] = {
         lambda trial: trial.workload.kind == "train" and trial.training.checkpoint_every > trial.training.steps,
         "training.steps is less: the last step alone makes a checkpoint",
     ),
+    "training.node_mtbf_hours": (
+        lambda trial: trial.workload.kind == "train" and trial.training.checkpoint_every > 0,
+        "training.checkpoint_every is fixed: 0 leaves it to the formula that uses this",
+    ),
     "training.keep_checkpoints": (
         lambda trial: trial.workload.kind == "train" and trial.training.checkpoint_every > trial.training.steps,
         "training.steps is less than training.checkpoint_every: there is only one checkpoint",

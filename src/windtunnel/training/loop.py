@@ -8,9 +8,12 @@ from torch import nn
 
 from windtunnel.checkpoints.retention import Retention
 from windtunnel.checkpoints.saver import Saver
+from windtunnel.comm.base import run_on_root
 from windtunnel.errors import DivergedError
+from windtunnel.records.goodput import Phase
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
+from windtunnel.training.interval import FIRST_STEPS, interval_steps
 from windtunnel.training.meters import MetricsLog, drop_later_lines
 from windtunnel.training.precision import autocast
 from windtunnel.training.recovery import Fault, Remedy
@@ -32,6 +35,7 @@ class Loop:
         self._vote = StopVote(wish, run.mesh)
         self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
         self._started = 0.0
+        self._due = state.step + FIRST_STEPS
         self._slow: set[int] = set()
         self._named: set[int] = set()
 
@@ -44,11 +48,13 @@ class Loop:
         run.phases_s["checkpoint"] = 0.0
         self._started = time.perf_counter()
         self._wrapped.train()
+        run.timeline.mark(Phase.TRAIN, state.step)
         stopped = False
         while state.step < steps and not stopped:
             take_step(run, state, self._wrapped)
             stopped = state.step < steps and self._vote.is_agreed(state.step)
             stopped = self._keep_books(stopped=stopped) and stopped
+        run.timeline.mark(Phase.DRAIN, state.step)
         with run.phase("checkpoint"):
             self._saver.wait()
         self._log.close()
@@ -60,7 +66,7 @@ class Loop:
         settings, state = self._run.settings.training, self._state
         last = state.step == settings.steps
         line_due = last or state.step % settings.log_every == 0
-        checkpoint_due = last or stopped or state.step % settings.checkpoint_every == 0
+        checkpoint_due = last or stopped or self._is_checkpoint_due()
         if line_due or checkpoint_due:
             fault = state.meters.flush(spike=settings.spike_factor) or find_bad_gradient(state)
             self._vote.pace(state.meters.agreed_step_s)
@@ -73,7 +79,10 @@ class Loop:
         if line_due and state.meters.line_ready:
             write_line(self._run, state, self._log, elapsed_s=time.perf_counter() - self._started)
         if checkpoint_due:
+            self._run.timeline.mark(Phase.DRAIN if last or stopped else Phase.STALL, state.step)
             self._save()
+        if (line_due or checkpoint_due) and not (last or stopped):
+            self._run.timeline.mark(Phase.TRAIN, state.step)
         return True
 
     def _note_stragglers(self) -> None:
@@ -91,18 +100,32 @@ class Loop:
         for note in state.recovery.settle(state.step):
             run.report(note)
         self._log.sync()
+        began, origin = time.perf_counter(), run.origin(state.step, train_loss=state.meters.known_loss)
         with run.phase("checkpoint"):
-            self._saver.save(
-                state_tensors(state, run.mesh), run.origin(state.step, train_loss=state.meters.known_loss)
-            )
+            self._saver.save(state_tensors(state, run.mesh), origin)
+        self._plan_next(time.perf_counter() - began)
+
+    def _is_checkpoint_due(self) -> bool:
+        every = self._run.settings.training.checkpoint_every
+        return self._state.step % every == 0 if every else self._state.step >= self._due
+
+    def _plan_next(self, cost_s: float) -> None:
+        """Measured on each rank, decided by the first."""
+        run, step_s = self._run, self._state.meters.agreed_step_s
+        nodes, hours = len(set(run.hosts)), run.settings.training.node_mtbf_hours
+        if not run.settings.training.checkpoint_every and step_s > 0:
+            steps = interval_steps(cost_s=cost_s, step_s=step_s, nodes=nodes, node_mtbf_hours=hours)
+            self._due = self._state.step + run_on_root(run.mesh.comm, lambda: steps)
 
     def _recover(self, fault: Fault) -> None:
         run, state = self._run, self._state
+        run.timeline.mark(Phase.RESTORE, state.step)
         remedy = state.recovery.decide(fault)
         with run.phase("checkpoint"):
             self._saver.wait()
         choice = find_newest(run.checkpoints_dir, mesh=run.mesh) if remedy is not Remedy.STOP else None
         if choice is None or choice.path is None or choice.manifest is None:
+            run.timeline.mark(Phase.DRAIN, state.step)
             none = "" if choice is None else "; there is no checkpoint to return to"
             raise DivergedError(f"{state.recovery.explain_stop()}{none}")
         run.report(f"{fault.told}: back to step {choice.manifest.step}, to {remedy}")
@@ -115,6 +138,7 @@ class Loop:
         if run.mesh.is_root:
             drop_later_lines(run.folder.metrics, state.step)
         self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
+        run.timeline.mark(Phase.TRAIN, state.step)
 
 
 def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:

@@ -172,3 +172,15 @@ def test_a_mistake_that_rank_0_finds_ends_all_ranks_with_its_code(tmp_path, feat
     assert run_ranks(one, ranks=2, attempt=2) == [1, 1]
     assert "the checkpoint after step 20 has settings_sha256" in _read_failure(one, attempt=2)["message"]
     assert not (one / "attempts/2/error-rank-1.json").exists()
+
+
+@pytest.mark.gloo
+def test_checkpoints_may_come_as_often_as_failures_make_worth_their_cost(tmp_path, features):
+    trial = _make(
+        tmp_path, features, "t", ranks=2, steps=120, checkpoint_every=0, keep_checkpoints=99, node_mtbf_hours=1e-6
+    )
+    assert run_ranks(trial, ranks=2) == [0, 0]
+    steps = [int(path.name.rpartition("-")[2]) for path in reversed(list_checkpoints(trial / "checkpoints"))]
+    assert steps[0] == 50, "the first, whose cost is measured"
+    assert len(steps) > 3
+    assert steps[-1] == 120
