@@ -42,6 +42,8 @@ _COMMAND_PACKAGES = ("attempt", "fabric")
 """Those that can change a trial of the user's own program."""
 
 _NO_EFFECT = {"account", "qos", "time", "log_limit", "probe_nodes", "max_age_days", "cost_per_node_hour", "currency"}
+_NO_EFFECT |= {"prometheus_dir", "dcgm_job_dir"}
+"""Of a cluster's settings: what only pays for a trial, bounds it or watches it."""
 _SOURCES = {".py", ".cpp", ".h", ".cu"}  # not what is built of them: the same source means the same trial
 _ID_DIGITS = 16
 _NAME_BYTES = 256  # no argument longer than that is the name of a file
@@ -54,19 +56,29 @@ def read_identity(features: Path | None) -> Identity:
 
 
 def trial_id(settings: TrialSettings, identity: Identity, user_sha256: str) -> str:
-    """First 16 hex digits of the hash of all that can change the trial's result.
-
-    What only pays for it or bounds it (account, QOS, time limit, price, sbatch's neutral flags) is left out.
-    """
-    plain = settings.model_dump(mode="json", exclude={"cluster": _NO_EFFECT | {"sbatch"}})
-    flags = {name: value for name, value in settings.cluster.sbatch.items() if value and name not in NEUTRAL_FLAGS}
-    plain["cluster"]["sbatch"] = flags
+    """First 16 hex digits of the hash of all that can change the trial's result."""
+    plain = _list_effective(settings)
     facts = vars(identity)
     if settings.workload.kind == "command":
         plain = {key: value for key, value in plain.items() if key not in _unseen_groups(settings.workload)}
         data = identity.data_sha256 if settings.workload.data else ""
         facts = {"data_sha256": data, "source_sha256": hash_sources(*_COMMAND_PACKAGES)}
     return hash_json({"settings": plain, "identity": facts, "user": user_sha256})[:_ID_DIGITS]
+
+
+def hash_settings(settings: TrialSettings) -> str:
+    """SHA-256 of the settings that can change a trial's result: a checkpoint of others does not continue it.
+
+    What only pays for it or bounds it (account, QOS, time limit, price, sbatch's neutral flags) is left out.
+    """
+    return hash_json(_list_effective(settings))
+
+
+def _list_effective(settings: TrialSettings) -> dict[str, Any]:
+    plain = settings.model_dump(mode="json", exclude={"cluster": _NO_EFFECT | {"sbatch"}})
+    flags = {name: value for name, value in settings.cluster.sbatch.items() if value and name not in NEUTRAL_FLAGS}
+    plain["cluster"]["sbatch"] = flags
+    return plain
 
 
 @cache

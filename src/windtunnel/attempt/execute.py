@@ -1,11 +1,14 @@
 """Runs a planned attempt and gathers what it left behind; a program that is not ours gets its outcome written."""
 
 import json
+import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from windtunnel.artifacts import hash_json, write_artifact, write_atomic
+from windtunnel.attempt.exporters import Labels, find_folder, mapped_gpus, open_exporter
 from windtunnel.attempt.hang import read_hang
 from windtunnel.attempt.metrics import MetricsFollower
 from windtunnel.attempt.oom import read_oom_kills
@@ -19,6 +22,8 @@ from windtunnel.attempt.signalled import SignalWatch, ask_slurm
 from windtunnel.attempt.verdict import Ending
 from windtunnel.ledger.facts import read_outcome
 from windtunnel.records.trial import STOPPED_CODE, TrialConfig
+from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.slurm.job import read_job_id
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,20 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
     ask = ask_slurm(execution.plan, time_min=time_min, started_at=started_at) if execution.slurm else None
     signalled = SignalWatch(stop, ask)
 
+    labels = Labels(config.trial.id, files.attempt, read_job_id(os.environ) if execution.slurm else "")
+    cluster = ClusterSettings.model_validate(config.trial.settings["cluster"])
+    exporter = open_exporter(cluster, labels, files.folder.metrics)
+
     def look() -> None:
         beat()
         signalled.look()
+        exporter.look()
         if command:
             follower.poll()
 
     oom_before = read_oom_kills()
-    exits, reason = run_ranks(execution.plan, stop=stop, beat=look, finish=signalled.finish)
+    with closing(exporter), mapped_gpus(find_folder(cluster.dcgm_job_dir), labels.job_id, os.environ):
+        exits, reason = run_ranks(execution.plan, stop=stop, beat=look, finish=signalled.finish)
     wall_s = time.monotonic() - started
     well = bool(exits) and not any(exit_.code for exit_ in exits)
     shortfall = settle_program(execution, follower, well=well, wall_s=wall_s) if command else ""

@@ -40,6 +40,10 @@ class ClusterSettings(Settings):
     """Slurm's name of the kind of GPU, such as `a100`; empty takes any."""
     log_limit: MemoryMib = Field(default=64, ge=1)
     """Size that a rank's log is kept to, in Slurm's syntax: its beginning and its end remain."""
+    prometheus_dir: str = ""
+    """Folder of a node that node_exporter's textfile collector reads, such as /var/lib/node_exporter; empty for none."""
+    dcgm_job_dir: str = ""
+    """Folder of a node that dcgm-exporter reads the jobs of GPUs from (its hpc-job-mapping-dir); empty for none."""
     container: ContainerSettings = ContainerSettings()
     """The image that ranks run in."""
     probe_nodes: int = Field(default=1, ge=1)

@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.artifacts import hash_json
 from windtunnel.checkpoints.fence import Fence
 from windtunnel.checkpoints.manifest import CheckpointManifest
+from windtunnel.identity import hash_settings
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.records.trial import TrialConfig
 from windtunnel.settings.study import TrialSettings
 from windtunnel.tasks.find import Task
 from windtunnel.training.data import TrialData, rank_slice, take_rows
 from windtunnel.training.mesh import Mesh
+from windtunnel.training.timeline import Timeline
 from windtunnel.training.watch import Position
 
 
@@ -37,6 +38,7 @@ class Run:
     """Of each rank."""
     fence: Fence = field(default_factory=Fence)
     position: Position = field(default_factory=Position)
+    timeline: Timeline = field(default_factory=Timeline)
     phases_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -59,7 +61,7 @@ class Run:
             trial_id=self.config.trial.id,
             step=step,
             world_size=self.mesh.world_size,
-            settings_sha256=hash_json(self.config.trial.settings),
+            settings_sha256=hash_settings(self.settings),
             source_sha256=self.config.identity.source_sha256,
             layout={"data": self.settings.parallelism.data},
             train_loss=train_loss,

@@ -184,3 +184,14 @@ def test_checkpoints_may_come_as_often_as_failures_make_worth_their_cost(tmp_pat
     assert steps[0] == 50, "the first, whose cost is measured"
     assert len(steps) > 3
     assert steps[-1] == 120
+
+
+def test_a_longer_time_limit_or_another_account_goes_on_from_the_checkpoint(tmp_path, features):
+    trial = _make(tmp_path, features, "t")
+    assert run_ranks(trial, ranks=1) == [0]
+    (trial / "DONE.json").unlink()
+    settings = trial_settings()
+    dearer = settings.cluster.model_copy(update={"time": 999, "account": "desk", "prometheus_dir": "/tmp"})
+    write_trial(trial, features, settings.model_copy(update={"cluster": dearer}), import_root=str(tmp_path))
+    assert run_ranks(trial, ranks=1, attempt=2) == [0], read_log(trial, attempt=2)
+    assert read_artifact(trial / "DONE.json", TrialOutcome).resumed_from_step == 20
