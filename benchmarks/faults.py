@@ -1,13 +1,20 @@
 """What faults cost and cannot do: to files, within a save, on a full disk, to whole trials at any moment."""
 
+from benchmarks.faults_causes import run_causes
 from benchmarks.faults_corruption import run_corruption
 from benchmarks.faults_crash import run_crash_points
 from benchmarks.faults_disk import run_disk_full
+from benchmarks.faults_goodput import run_goodput
 from benchmarks.faults_kills import run_kills
+from benchmarks.faults_recovery import run_recovery
+from benchmarks.faults_stale import run_stale
 from benchmarks.faults_stall import run_stall
 from benchmarks.harness import Part
 
 _FORMAT = ("checkpoints", "artifacts.py", "storage.py", "benchmarks/faults_state.py")
+
+ON_SLURM = ("causes", "recovery")
+"""Parts that need a testbed, and bring one of their own up where there is none."""
 
 PARTS = (
     Part(
@@ -40,5 +47,36 @@ PARTS = (
         measures=("checkpoints", "training", "artifacts.py", "benchmarks/faults_kills.py"),
         run=run_kills,
         wanted_cases=200,
+    ),
+    Part(
+        name="goodput",
+        figures=("goodput_sum_error",),
+        measures=("records/goodput.py", "ledger", "training", "attempt", "benchmarks/faults_goodput.py"),
+        run=run_goodput,
+    ),
+    Part(
+        name="causes",
+        figures=("causes_right_fraction", "requeued_after_scancel"),
+        measures=("attempt", "ledger", "slurm", "launch", "testbed", "benchmarks/faults_causes.py"),
+        run=run_causes,
+        wanted_cases=20,  # counted by the cancelled, of which a run has the fewest
+    ),
+    Part(
+        name="stale",
+        figures=("stale_publishes",),
+        measures=(
+            *_FORMAT,
+            "ledger/lease.py",
+            "benchmarks/faults_stale.py",
+            "benchmarks/faults_stale_writer.py",
+            "benchmarks/native",
+        ),
+        run=run_stale,
+    ),
+    Part(
+        name="recovery",
+        figures=("recovery_in_allocation_s", "recovery_requeue_extra_s"),
+        measures=("attempt", "checkpoints", "training", "slurm", "testbed", "benchmarks/faults_recovery.py"),
+        run=run_recovery,
     ),
 )

@@ -1,4 +1,4 @@
-/* Preloaded into a process that saves: counts its file operations below a folder, and kills it at one of them. */
+/* Preloaded into a process that saves: counts its file operations below a folder, and kills or stops it at one. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +22,9 @@ static int log_fd = -1;
 static long fatal_point;
 static int fatal_moment;
 static atomic_long points;
+
+/* SIGSTOP instead stops the whole process there, until it is continued; then not within a write. */
+int crash_points_signal = SIGKILL;
 
 /* Counts from here on. The process dies at operation `point` (from 1; 0 for none): before it, within it (a write that
    is half done) or after it. Each operation is a line of the file `log`. */
@@ -55,8 +58,9 @@ static const char *name_at(int folder, const char *path, char *buffer) {
 }
 
 static void die(void) {
-    kill(getpid(), SIGKILL);
-    for (;;)
+    /* To this very thread, which then takes no further step, rather than to whichever the kernel finds first. */
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), crash_points_signal);
+    while (crash_points_signal == SIGKILL)
         pause();
 }
 

@@ -40,10 +40,11 @@ class Trials:
         task = [str(override) for override in config.hydra.overrides.task]
         typed = [*task, *(str(override) for override in config.hydra.overrides.hydra if _is_typed(str(override)))]
         # A grid is what someone typed: an illegal job in it is a mistake. A sampler proposes, and learns.
+        self._sampled = str(config.hydra.sweeper.get("_target_")) != _GRID
         self._batches = Batches(
             sweep_dir,
             command=render_train(typed, "-m"),
-            sampled=str(config.hydra.sweeper.get("_target_")) != _GRID,
+            sampled=self._sampled,
             fixed=read_choices(task).items(),
         )
         self._sweep_dir = sweep_dir
@@ -51,13 +52,13 @@ class Trials:
     def run(self, configs: Sequence[DictConfig], *, first: int) -> list[JobReturn]:
         """Run a batch as one sweep; `first` is the number of its first job.
 
-        A job's value is what `sweep.objective` names of its trial. A user's mistake raises before anything is
-        submitted.
+        A job's value is what `sweep.objective` names of its trial; a sampler needs it, a grid does without. A user's
+        mistake raises before anything is submitted.
         """
         jobs = [_read_job(config) for config in configs]
         ends = self._batches.run(jobs, number=first)
         return [
-            _make_return(config, job, end, self._sweep_dir)
+            _make_return(config, job, end, self._sweep_dir, sampled=self._sampled)
             for config, job, end in zip(configs, jobs, ends, strict=True)
         ]
 
@@ -80,7 +81,7 @@ def _read_job(config: DictConfig) -> Job:
     return read_job(to_plain_dict(config), str(config.hydra.runtime.choices["study"]), overrides)
 
 
-def _make_return(config: DictConfig, job: Job, end: JobEnd, sweep_dir: Path) -> JobReturn:
+def _make_return(config: DictConfig, job: Job, end: JobEnd, sweep_dir: Path, *, sampled: bool) -> JobReturn:
     task_config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     hydra_config = OmegaConf.masked_copy(config, ["hydra"])
     with read_write(hydra_config), open_dict(hydra_config):
@@ -93,7 +94,7 @@ def _make_return(config: DictConfig, job: Job, end: JobEnd, sweep_dir: Path) -> 
         task_name=str(config.hydra.job.name),
     )
     try:
-        returned.return_value = read_result(end, job.settings.sweep.objective)
+        returned.return_value = read_result(end, job.settings.sweep.objective, sampled=sampled)
         returned.status = JobStatus.COMPLETED
     except SettingsError:
         raise  # an objective that nothing measures is no trial's failure

@@ -1,7 +1,7 @@
 """What monitoring reads of a trial: a text file for Prometheus, and the file that tells dcgm-exporter a GPU's job.
 
-node_exporter's textfile collector reads `*.prom` of a folder; dcgm-exporter reads from its `--hpc-job-mapping-dir` a file
-for each GPU, named by its index, with a job id in each line.
+node_exporter's textfile collector reads `*.prom` of a folder; dcgm-exporter reads from its `--hpc-job-mapping-dir` a
+file for each GPU, named by its index, with a job id in each line.
 """
 
 import json

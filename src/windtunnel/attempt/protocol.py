@@ -12,6 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_LINE_BYTES = 1 << 16
+_MAX_STEP = 1 << 53
+"""Past it a step is no exact number for most of those that read it."""
+_LIMIT = 2.0**63
+"""Counts and seconds stay below it: they fit 64 bits, and so do not overflow when they are added or divided."""
+_LEAST_S = 1e-9
+"""No clock tells a shorter time: less than it is no time at all."""
+_SHOWN = 40
+"""Characters of a name or value that a problem tells."""
+_DEVICE_CHARACTERS = 200
 _KEPT = 2000
 """Newest timed lines that speed is taken from."""
 _NUMBERS = (
@@ -27,6 +36,8 @@ _NUMBERS = (
     "params",
     "peak_rss_mib",
 )
+_MEASURES = frozenset(_NUMBERS) - {"loss", "learning_rate", "validation_loss", "test_loss"}
+"""What others are computed from. A loss may be infinite or no number: that it diverged is what it tells."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ class Tally:
         told = line.known.get("samples", None if step > begin else 0.0)
         samples = samples + told if samples is not None and told is not None else None
         seconds = line.known.get("seconds", at - since)
-        if step == begin or seconds <= 0:
+        if step == begin or seconds < _LEAST_S:
             self._open = (begin, since, samples)
             return None
         timed = Timed(step, step - begin, seconds, samples)
@@ -120,24 +131,26 @@ class Tally:
 
 
 def parse_line(data: bytes) -> Line:
-    """A line's content; raises ValueError, saying what is wrong with it."""
+    """A line's content; raises ValueError, and nothing else, saying what is wrong with it."""
     if len(data) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
     try:
         plain = json.loads(data)
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("not JSON, or cut off") from None
+    except ValueError:
+        raise ValueError("a number of thousands of digits") from None
     if not isinstance(plain, dict):
         raise ValueError(f"a {type(plain).__name__}, expected an object")
     step, done = plain.pop("step", None), plain.pop("done", False)
-    if step is not None and (not isinstance(step, int) or isinstance(step, bool) or step < 0):
-        raise ValueError(f"step is {step!r}, expected a count")
+    if step is not None and (not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= _MAX_STEP):
+        raise ValueError(f"step is {_show(step)}, expected a count up to 2**53")
     if not isinstance(done, bool):
-        raise ValueError(f"done is {done!r}, expected true or false")
+        raise ValueError(f"done is {_show(done)}, expected true or false")
     known = {name: _read_number(name, plain.pop(name)) for name in _NUMBERS if plain.get(name) is not None}
     device = plain.pop("device", "")
-    metrics = {name: float(value) for name, value in plain.items() if _is_number(value)}
-    return Line(step, done, device if isinstance(device, str) else "", known, metrics)
+    metrics = {_clean(name): _read_number(name, value) for name, value in plain.items() if _is_number(value)}
+    return Line(step, done, _clean(device)[:_DEVICE_CHARACTERS] if isinstance(device, str) else "", known, metrics)
 
 
 def measure_speed(tally: Tally, *, discard_steps: int) -> Speed:
@@ -177,10 +190,32 @@ def describe_passed_over(tally: Tally) -> tuple[str, ...]:
 
 
 def _read_number(name: str, value: Any) -> float:
+    told = f"{_clip(_clean(name))} is {_show(value)}"
     if not _is_number(value):
-        raise ValueError(f"{name} is {value!r}, expected a number")
-    return float(value)
+        raise ValueError(f"{told}, expected a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{told}, expected one that 64 bits hold") from None
+    if name in _MEASURES and not math.isfinite(number):
+        raise ValueError(f"{told}, expected a finite number")
+    if name in _MEASURES and abs(number) >= _LIMIT:
+        raise ValueError(f"{told}, expected one below 2**63")
+    return number
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _show(value: Any) -> str:
+    return _clip(repr(value))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _clean(text: str) -> str:
+    """Without halves of characters, which JSON can name and no file can hold."""
+    return text.encode(errors="replace").decode()

@@ -5,6 +5,7 @@ It starts the ranks as child processes and imports none of what they run.
 
 import os
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -41,6 +42,9 @@ from windtunnel.settings.container import ContainerSettings
 from windtunnel.settings.sweep import RetrySettings
 
 _LEASE_POLL_S = 2.0
+_MAX_WORDS = 600
+_SETTLED = frozenset({Verdict.FAILED, Verdict.OOM})
+"""Ends after which the same job runs the trial no further, though Slurm may start it again."""
 
 
 class _StuckError(Exception):
@@ -66,6 +70,9 @@ def run_attempt(trial_dir: Path, *, rank_command: Sequence[str] = (), turn: Stop
                 outcome, _ = read_outcome(folder, steps=config.trial.steps)
                 if outcome is not None:
                     return _end_of_done(outcome, grant)
+                earlier = _find_settled(folder, grant)
+                if earlier is not None:
+                    return earlier
                 end, again = _run_next(
                     folder, config, grant, stop=stop, lease=lease, rank_command=rank_command, limit_s=limit_s
                 )
@@ -103,7 +110,7 @@ def _run_next(
         verdict, evidence = judge_ending(ending)
         code = count_exit_code(ending)
         # A program that is not ours may die at once again and again: its budget is the driver's to count.
-        again = is_process_death(verdict) and not config.trial.runs_command
+        again = is_process_death(ending, verdict) and not config.trial.runs_command
     except BusyError:
         raise  # another supervisor has the trial now, and its ledger: not a word into it
     except _StuckError as error:
@@ -112,9 +119,24 @@ def _run_next(
         verdict, evidence, code = Verdict.CANCELLED, f"refused: {error}", UserError.exit_code
     except OSError as error:
         verdict, evidence, code = Verdict.LOST, f"the supervisor could not go on: {error}", UserError.exit_code
+    except Exception as error:
+        # The one broad handler of a supervisor: a fault of ours is told in the trial, and is no node's.
+        traceback.print_exc()
+        verdict, code = Verdict.CANCELLED, 1
+        evidence = f"windtunnel itself failed: {type(error).__name__}: {error}"[:_MAX_WORDS]
     end = AttemptEnd(attempt, code, verdict, evidence, hosts, grant.job_id, time.monotonic() - started)
-    settle(folder, end)
+    settle(folder, end, signalled_at=stop.at)
     return end, again
+
+
+def _find_settled(folder: TrialFolder, grant: Grant) -> AttemptEnd | None:
+    """How the trial ended for good in this very job, which Slurm has started again since."""
+    if not grant.slurm or not folder.attempts.is_dir():
+        return None
+    numbers = read_attempt_numbers(folder)
+    end = read_end(folder.end(numbers[-1])) if numbers else None
+    settled = end is not None and end.job_id == grant.job_id and end.verdict in _SETTLED
+    return end if settled else None
 
 
 def find_saved_step(config: TrialConfig, folder: TrialFolder) -> int | None:

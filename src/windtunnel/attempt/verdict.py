@@ -30,6 +30,7 @@ _OOM_LAST_WORDS = (
 _TASK_END = re.compile(r"error: [^:\s]+: tasks? (\d+)[\d,-]*: (?!Terminated)(.+)")
 _EXIT_CODE = re.compile(r"Exited with exit code (\d+)")
 _NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
+_NO_START_TEXTS = ("unable to create step", "unable to confirm allocation")
 _SIGNALLED = {
     Cause.TIME_LIMIT: (Verdict.TIMEOUT, "stopped at its time limit"),
     Cause.PREEMPTION: (Verdict.PREEMPTED, "preempted by Slurm"),
@@ -103,14 +104,16 @@ def _judge(ending: Ending) -> tuple[Verdict, str]:
         return Verdict.LOST, describe_hang(ending.hang)
     if ending.reason == "signal" or any(exit_.code == STOPPED_CODE for exit_ in ending.exits):
         return _judge_signal(ending)
+    if failed is None and (lost := _find_node_loss(ending)):  # srun may end with 0 then, before any signal comes
+        return Verdict.NODE_FAIL, lost
     if failed is None:
         return Verdict.FAILED, f"all ranks ended with code 0, but {ending.done_problem}"
     return _judge_failure(ending, failed)
 
 
-def is_process_death(verdict: Verdict) -> bool:
+def is_process_death(ending: Ending, verdict: Verdict) -> bool:
     """Whether ranks went for a reason that is neither their own nor their node's: they may start again here."""
-    return verdict == Verdict.LOST
+    return verdict == Verdict.LOST and not _find_no_start(ending)
 
 
 def count_exit_code(ending: Ending) -> int:
@@ -139,8 +142,12 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
         return Verdict.CANCELLED, f"{_name_error(cause)}; {_MAKE_ROOM}"
     if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
-    if any(text in launcher for text in _NODE_TEXTS):
-        return Verdict.NODE_FAIL, f"{how}: {find_last_line(ending.launcher_log)}"
+    lost = _find_node_loss(ending)
+    if lost:
+        return Verdict.NODE_FAIL, f"{how}: {lost}"
+    unbegun = _find_no_start(ending)
+    if unbegun:
+        return Verdict.LOST, f"{how} before any rank began: {unbegun}"
     killed = _find_killed(ending) if cause is None or cause.secondary else None
     if killed is not None:
         return _judge_kill(ending, _name_exit(ending, killed))
@@ -158,6 +165,17 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
     if any(words in tail.lower() for words in _STORAGE_LAST_WORDS):
         return Verdict.CANCELLED, f"{how}: {tail}; {_MAKE_ROOM}"
     return Verdict.FAILED, f"{how}{f': {tail}' if tail else ''}"
+
+
+def _find_node_loss(ending: Ending) -> str:
+    lines = (line.strip() for line in ending.launcher_log.splitlines())
+    return next((line for line in lines if any(text in line.lower() for text in _NODE_TEXTS)), "")
+
+
+def _find_no_start(ending: Ending) -> str:
+    """Why srun could not start any rank, in its own words; empty when a rank has spoken."""
+    line = find_last_line(ending.launcher_log)
+    return line if not ending.log_tails and any(text in line.lower() for text in _NO_START_TEXTS) else ""
 
 
 def _name_task(rank: int, how: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from windtunnel.artifacts import read_artifact, to_plain, write_artifact
 from windtunnel.cli.jobs import Inputs, Job, check_shared, make_inputs, plan_jobs
-from windtunnel.errors import IncompleteError, LayoutError, StoppedError, WindtunnelError
+from windtunnel.errors import IncompleteError, LayoutError, SettingsError, StoppedError, WindtunnelError
 from windtunnel.identity import read_identity
 from windtunnel.launch.overview import SWEEP
 from windtunnel.launch.place import write_sweep_place
@@ -47,6 +47,8 @@ class Batches:
         An illegal layout raises LayoutError before anything is submitted. One that a sampler proposes is the end of
         its own job alone: the sampler learns from it.
         """
+        if not jobs:
+            raise SettingsError("the multirun has no job: name at least one value for each setting that it varies")
         first = self._first = self._first or jobs[0].settings
         check_shared([first, *(job.settings for job in jobs)])
         inputs = self._make_inputs(jobs, first)

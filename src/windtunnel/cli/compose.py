@@ -3,7 +3,6 @@
 Hydra composes and resolves, then ends: nothing below sees a DictConfig.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import setup_globals
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -25,8 +25,11 @@ from hydra.version import setbase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from windtunnel.cli.explain_hydra import NO_OPTION, explain_hydra
+from windtunnel.cli.grid import check_grid
 from windtunnel.cli.project import conf_dirs, read_site, slurm_times
 from windtunnel.errors import SettingsError, StudyError
+from windtunnel.planner.space import check_size
 from windtunnel.settings.base import parse_settings
 from windtunnel.settings.study import CandidateSettings, StudySettings, TrialSettings
 
@@ -54,6 +57,11 @@ def compose_candidates(study: str, overrides: Sequence[str] = (), *, project: Pa
     _check_space(study, base)
     given = dict(override.split("=", 1) for override in overrides if "=" in override)
     groups = {group: (given[group],) if group in given else options for group, options in base.space.groups.items()}
+    varied = {
+        **{f"space.groups.{group}": len(options) for group, options in groups.items()},
+        **{f"space.values.{key}": len(values) for key, values in cut_values(base, overrides).items()},
+    }
+    check_size({**varied, "space.repeats": base.space.repeats}, where=f"study {study!r}")
     candidates = []
     for options in product(*groups.values()):
         choices = dict(zip(groups, options, strict=True))
@@ -69,25 +77,27 @@ def run_app(task: Callable[[Any], Any], overrides: Sequence[str], *, multirun: b
     Returns what Hydra returns: a JobReturn, or for a multirun the list of lists of them.
     """
     register_resolvers(project)
-    try:
-        with _hydra(conf_dirs(project)) as hydra:
-            run = hydra.multirun if multirun else hydra.run
-            return run(config_name="config", task_function=task, overrides=list(overrides))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise SettingsError(_explain(str(error), overrides)) from None
+    with _hydras_errors(overrides), _hydra(conf_dirs(project)) as hydra:
+        run = hydra.multirun if multirun else hydra.run
+        return run(config_name="config", task_function=task, overrides=list(overrides))
 
 
-def read_launcher(overrides: Sequence[str], *, project: Path) -> str:
-    """The option of `hydra/launcher` that a multirun of `overrides` would choose."""
+def check_multirun(overrides: Sequence[str], *, project: Path) -> str:
+    """The option of `hydra/launcher` that a multirun of `overrides` would choose.
+
+    Raises SettingsError where Hydra's own sweeper would list no job, or more than can be planned.
+    """
     register_resolvers(project)
-    try:
-        with _hydra(conf_dirs(project)) as hydra:
-            config = hydra.compose_config(
-                "config", list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
-            )
-            return str(config.hydra.runtime.choices["hydra/launcher"])
-    except (HydraException, OmegaConfBaseException) as error:
-        raise SettingsError(_explain(str(error), overrides)) from None
+    with _hydras_errors(overrides), _hydra(conf_dirs(project)) as hydra:
+        config = hydra.compose_config(
+            "config", list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
+        )
+        choices, sweeper = config.hydra.runtime.choices, config.hydra.sweeper
+        if choices["hydra/sweeper"] == "basic":
+            words = [*(f"{key}={value}" for key, value in (sweeper.params or {}).items()), *overrides]
+            parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides(words)
+            check_grid(parsed, max_batch_size=sweeper.max_batch_size)
+        return str(choices["hydra/launcher"])
 
 
 def show_app(overrides: Sequence[str], *, part: str, project: Path) -> None:
@@ -96,11 +106,8 @@ def show_app(overrides: Sequence[str], *, part: str, project: Path) -> None:
     Values with commas are shown as they were given: no combination is chosen.
     """
     register_resolvers(project)
-    try:
-        with _hydra(conf_dirs(project)) as hydra:
-            hydra.show_cfg("config", list(overrides), cfg_type=part, package=None)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise SettingsError(_explain(str(error), overrides)) from None
+    with _hydras_errors(overrides), _hydra(conf_dirs(project)) as hydra:
+        hydra.show_cfg("config", list(overrides), cfg_type=part, package=None)
 
 
 @dataclass(frozen=True)
@@ -176,18 +183,32 @@ def register_resolvers(project: Path) -> None:
 @cache
 def _compose(study: str, overrides: tuple[str, ...], project: Path) -> dict[str, Any]:
     check_study_name(study, project)
+    for override in overrides:
+        if override.lstrip("+~").startswith("study="):
+            raise StudyError(
+                f"{override} would run another study under the name {study!r}: name that one in its place"
+            )
     register_resolvers(project)
+    with _hydras_errors(overrides, where=f"study {study!r}: "), _hydra(conf_dirs(project)):
+        config = compose("config", overrides=[f"study={study}", *overrides])
+        return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+
+
+@contextmanager
+def _hydras_errors(overrides: Sequence[str], where: str = "") -> Iterator[None]:
+    """Each mistake that Hydra finds as a SettingsError."""
     try:
-        with _hydra(conf_dirs(project)):
-            config = compose("config", overrides=[f"study={study}", *overrides])
-            plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        yield
     except (HydraException, OmegaConfBaseException) as error:
-        raise SettingsError(f"study {study!r}: {_explain(str(error), overrides)}") from None
+        raise SettingsError(where + explain_hydra(str(error), overrides)) from None
     except UnicodeDecodeError as error:
-        raise SettingsError(f"study {study!r}: a configuration file is not UTF-8 text ({error.reason})") from None
+        raise SettingsError(f"{where}a configuration file is not UTF-8 text ({error.reason})") from None
     except yaml.YAMLError as error:
-        raise SettingsError(f"study {study!r}: a configuration file is not YAML: {error}") from None
-    return cast("dict[str, Any]", plain)
+        raise SettingsError(f"{where}a configuration file is not YAML: {error}") from None
+    except ValueError as error:
+        if not str(error).startswith(NO_OPTION):
+            raise
+        raise SettingsError(where + explain_hydra(str(error), overrides)) from None
 
 
 @contextmanager
@@ -206,27 +227,6 @@ def _hydra(folders: Sequence[Path]) -> Iterator[Hydra]:
             yield Hydra.create_main_hydra2("windtunnel", search)
     finally:
         GlobalHydra.instance().hydra = outer
-
-
-def _explain(message: str, overrides: Sequence[str]) -> str:
-    """Hydra's message in one line, with the names that are known where an override's is not."""
-    lines = [line.strip() for line in message.partition("Config search path:")[0].splitlines() if line.strip()]
-    option = re.search(r"Could not find '([^']+)/([^']+)'\s+Available options in '[^']+':\s+(.*)", message, re.DOTALL)
-    if option is not None:
-        known = ", ".join(option[3].partition("Config search path:")[0].split())
-        return f"unknown option {option[2]!r} of group {option[1]!r} (known: {known})"
-    unknown = re.search(r"Could not override '([^']+)'", message)
-    if unknown is None:
-        return " ".join(lines) + (f" (overrides: {' '.join(overrides)})" if overrides else "")
-    path = unknown[1].split("/")[0].split(".")
-    kind: Any = StudySettings
-    for depth, part in enumerate(path):
-        fields = getattr(kind, "model_fields", {})
-        if part not in fields:
-            inside = ".".join(path[:depth]) or "a study"
-            return f"unknown setting {unknown[1]!r} (known in {inside}: {', '.join(sorted(fields)) or 'none'})"
-        kind = fields[part].annotation
-    return " ".join(lines)
 
 
 def _check_space(study: str, settings: StudySettings) -> None:

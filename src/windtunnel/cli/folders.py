@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from windtunnel.errors import ArtifactError, InputFileError, StudyError
+from windtunnel.launch.board import render_holder
+from windtunnel.launch.overview import read_driver
+from windtunnel.launch.place import LOG
 from windtunnel.launch.roster import PLAN, Roster, Row, read_roster
 from windtunnel.launch.seek import find_row
 
@@ -21,15 +24,36 @@ def find_study_folder(study: str, results: Path | None) -> Path:
 
     Only where there is none are the study's settings composed, for their `paths.results`.
     """
-    for folder in ((results or RESULTS) / study, Path(study)):
-        if (folder / PLAN).is_file():
+    places = ((results or RESULTS) / study, Path(study))
+    for folder in places:
+        if _has_plan(folder):
             return folder
     composed = _compose_folder(study) if results is None else None
-    if composed is not None and (composed / PLAN).is_file():
+    if composed is not None and _has_plan(composed):
         return composed
+    for folder in (*places, *([composed] if composed is not None else [])):
+        told = tell_driver_without_plan(folder)
+        if told:
+            raise StudyError(told)
     known = ", ".join(path.name for path in list_study_folders(results)) or "none"
     hint = f"`windtunnel sweep {study}` makes it" if composed is not None else "or say where, with --results DIR"
     raise StudyError(f"no plan of study {study!r} in {composed or results or RESULTS} (known: {known}); {hint}")
+
+
+def list_begun(results: Path | None) -> list[str]:
+    """What drivers of studies without a plan are at, a line each."""
+    leases = sorted((results or RESULTS).glob("*/.driver"))
+    told = (tell_driver_without_plan(lease.parent) for lease in leases if not _has_plan(lease.parent))
+    return [line for line in told if line]
+
+
+def tell_driver_without_plan(folder: Path) -> str:
+    """What the driver of a study that has no plan yet is at; empty without one."""
+    driver = read_driver(folder)
+    if driver is None:
+        return ""
+    log = f"; its log: {folder / LOG}" if (folder / LOG).is_file() else ""
+    return f"study {folder.name} has no plan yet: its driver, {render_holder(driver)}, is at work on it{log}"
 
 
 def find_trial(word: str, rosters: Mapping[Path, Roster], *, where: str) -> tuple[Path, Row]:
@@ -61,6 +85,13 @@ def name_searched(study: str | None, results: Path | None) -> str:
 def render_unreadable(folder: Path, error: Exception) -> str:
     """A study that cannot be read, in one line."""
     return f"{folder.name}: {' '.join(str(error).split())}"
+
+
+def _has_plan(folder: Path) -> bool:
+    try:
+        return (folder / PLAN).is_file()
+    except OSError as error:
+        raise StudyError(f"study {folder.name[:40]!r}...: {error.strerror}: correct the name") from None
 
 
 def _compose_folder(study: str) -> Path | None:

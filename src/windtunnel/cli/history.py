@@ -16,6 +16,7 @@ from windtunnel.launch.roster import Row
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.nodes import Exclusion, decide_exclusion, read_failures
+from windtunnel.ledger.traces import read_goodput
 from windtunnel.settings.sweep import ExclusionSettings, RetrySettings
 
 
@@ -58,7 +59,8 @@ def run_explain(word: str, *, study: str | None, results: Path | None) -> None:
 def read_case(folder: Path, row: Row) -> Case:
     """All that is known of a trial of the study in `folder`."""
     place = read_place(folder)
-    facts = read_facts(trial_folder(Path(place.store), row.id), steps=row.steps)
+    trial = trial_folder(Path(place.store), row.id)
+    facts = read_facts(trial, steps=row.steps)
     sights = read_study_sights([facts], folder, place)
     return Case(
         row=row,
@@ -70,6 +72,7 @@ def read_case(folder: Path, row: Row) -> Case:
         driver=read_driver(folder),
         command=place.command,
         exclusion=_read_exclusion(place, needed=row.nodes),
+        goodput=read_goodput(trial, facts, now=time.time()),
     )
 
 

@@ -5,6 +5,9 @@ Each subcommand imports what it needs when it runs, so that `--help` is quick an
 """
 
 import argparse
+import os
+import select
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +21,31 @@ from windtunnel.errors import WindtunnelError
 from windtunnel.modes import umask_of_store
 from windtunnel.storage import find_storage_fault
 
+_SIGPIPE_EXIT = 128 + signal.SIGPIPE
+"""As of any program whose reader went away."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        try:
+            return _tell_errors(words)
+        finally:  # here, since at the interpreter's end nobody could catch what it raises
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError as error:
+        if _silence_unread():  # `| head` has seen enough
+            return _SIGPIPE_EXIT
+        print(f"windtunnel: {error.strerror}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _tell_errors(words: Sequence[str]) -> int:
+    try:
         return _dispatch(words)
+    except BrokenPipeError:
+        raise
     except WindtunnelError as error:
         print(f"windtunnel: {error}", file=sys.stderr, flush=True)
         return error.exit_code
@@ -34,6 +56,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _silence_unread() -> bool:
+    """Send to nowhere what standard streams would still print to a reader who went away; whether one did."""
+    unread = [
+        stream for stream in (sys.stdout, sys.stderr) if stream is not None and not _has_reader(stream.fileno())
+    ]
+    for stream in unread:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return bool(unread)
+
+
+def _has_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _dispatch(words: Sequence[str]) -> int:

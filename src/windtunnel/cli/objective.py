@@ -9,16 +9,20 @@ from windtunnel.records.trial import SweepEntry, TrialOutcome, Verdict
 _SPLIT = "validation"
 
 
-def read_result(end: SweepEntry | WindtunnelError, names: Sequence[str]) -> float | list[float]:
+def read_result(
+    end: SweepEntry | WindtunnelError, names: Sequence[str], *, sampled: bool = True
+) -> float | list[float] | None:
     """A job's value for its sampler: one number for one name, a list for several.
 
     Raises what the job ended with when that was not a completed trial, and SettingsError when the trial does not
-    know a name.
+    know a name; where nothing is `sampled`, nobody needs the value, and it is None.
     """
     if isinstance(end, WindtunnelError):
         raise end
     if end.verdict != Verdict.COMPLETED or end.outcome is None:
         raise WindtunnelError(f"{end.name}: {end.verdict}: {end.evidence}")
+    if not sampled and not {*names} <= list_objectives(end.outcome).keys():
+        return None
     values = [read_objective(end.outcome, name) for name in names]
     return values[0] if len(values) == 1 else values
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from windtunnel.cli.folders import RESULTS, find_study_folder, list_study_folders, render_unreadable
+from windtunnel.cli.folders import RESULTS, find_study_folder, list_begun, list_study_folders, render_unreadable
 from windtunnel.errors import ArtifactError, InputFileError, SettingsError
 from windtunnel.launch.board import render_board, render_driver, render_headline, to_json
 from windtunnel.launch.overview import StudyView, read_study
@@ -69,15 +69,18 @@ def _print_all(results: Path | None, *, as_json: bool) -> None:
         views.append(view)
         if not as_json:
             print(f"{render_headline(view)}\n  {render_driver(view)}", flush=True)
+    begun = list_begun(results)
+    for line in begun:
+        print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
     if as_json:
-        print(json.dumps([to_json(view) for view in views]), flush=True)
-    elif not folders:
+        print(json.dumps([to_json(view) for view in views], allow_nan=False), flush=True)
+    elif not folders and not begun:
         print(f"no study has a plan in {results or RESULTS}: windtunnel sweep STUDY makes one", flush=True)
 
 
 def _show(view: StudyView, *, as_json: bool, live: bool) -> None:
     if as_json:
-        print(json.dumps(to_json(view)), flush=True)
+        print(json.dumps(to_json(view), allow_nan=False), flush=True)
         return
     if not live:
         print(render_board(view), flush=True)

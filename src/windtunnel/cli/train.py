@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.cli.batches import Batches, render_train
-from windtunnel.cli.compose import read_app_run, read_launcher, run_app, show_app, to_plain_dict
+from windtunnel.cli.compose import check_multirun, read_app_run, run_app, show_app, to_plain_dict
 from windtunnel.cli.jobs import read_job
 from windtunnel.cli.objective import read_result
 from windtunnel.cli.studies import list_names
@@ -16,6 +16,7 @@ from windtunnel.errors import SettingsError
 
 OURS = "windtunnel"
 _HYDRAS_OWN = "basic"
+_LAUNCHER = "hydra/launcher="
 
 
 def run_train(words: Sequence[str]) -> int:
@@ -35,15 +36,19 @@ def run_train(words: Sequence[str]) -> int:
 
 
 def choose_launcher(overrides: Sequence[str], project: Path) -> list[str]:
-    """The overrides with our launcher. Raises SettingsError where a study, or the command line, names another one."""
-    chosen = read_launcher(overrides, project=project)
-    if chosen not in (OURS, _HYDRAS_OWN):
+    """The overrides with our launcher.
+
+    Raises SettingsError where a study, or the command line, names another one, and for a grid that cannot be run.
+    """
+    chosen = check_multirun(overrides, project=project)
+    # Hydra's own is every study's default: only on the command line can one see that it is wanted.
+    if chosen != OURS and (chosen != _HYDRAS_OWN or f"{_LAUNCHER}{chosen}" in overrides):
         raise SettingsError(
             f"hydra/launcher={chosen} cannot run these trials: windtunnel train submits them itself, where cluster.*"
             " says; take it out of the study, or off the command line"
         )
-    rest = [word for word in overrides if not word.startswith("hydra/launcher=")]
-    return [*rest, f"hydra/launcher={OURS}"]
+    rest = [word for word in overrides if not word.startswith(_LAUNCHER)]
+    return [*rest, f"{_LAUNCHER}{OURS}"]
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -52,8 +57,8 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(words)
 
 
-def train_once(config: Any) -> float | list[float]:
-    """Hydra's task function: trains one job, and returns what `sweep.objective` names of it.
+def train_once(config: Any) -> float | list[float] | None:
+    """Hydra's task function: trains one job, and returns what `sweep.objective` names of it, if that was measured.
 
     The launcher takes its jobs' settings instead, and runs them as trials of one sweep.
     """
@@ -61,7 +66,7 @@ def train_once(config: Any) -> float | list[float]:
     job = read_job(to_plain_dict(config), run.study, run.overrides)
     batches = Batches(run.folder, command=render_train(run.overrides))
     (end,) = batches.run([job], number=0)
-    return read_result(end, job.settings.sweep.objective)
+    return read_result(end, job.settings.sweep.objective, sampled=False)
 
 
 train_once.windtunnel_task = True  # type: ignore[attr-defined]  # our launcher runs such a function's jobs as trials

@@ -1,5 +1,6 @@
 """A study's state as people read it: a headline, who drives it, and a line a trial. Pure."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -73,9 +74,18 @@ def render_holder(holder: Holder) -> str:
 
 
 def to_json(view: StudyView) -> dict[str, Any]:
-    """The view as JSON's own types, with the counts of states."""
-    plain = asdict(view)
+    """The view as JSON's own types, with the counts of states; a number that is not finite is null."""
+    plain = {name: _null_not_finite(value) for name, value in asdict(view).items()}
     return {**plain, "states": view.count_states(), "open": view.open, "read_at": time.time()}
+
+
+def _null_not_finite(plain: Any) -> Any:
+    # JSON has no NaN and no Infinity: programs other than Python's refuse them.
+    if isinstance(plain, float):
+        return plain if math.isfinite(plain) else None
+    if isinstance(plain, dict):
+        return {name: _null_not_finite(value) for name, value in plain.items()}
+    return [_null_not_finite(value) for value in plain] if isinstance(plain, list | tuple) else plain
 
 
 def _render_left(view: StudyView) -> str:

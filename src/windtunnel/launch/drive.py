@@ -189,10 +189,21 @@ class Driver:
             words = f"{standing.evidence}; {retry.words}" if retry.words and not retry.again else standing.evidence
             standing = self._judge.write_verdict(course, facts, replace(standing, evidence=words), sight)
         if not retry.again or stays:
+            self._clear_away(course, facts, sight)
             self._close(course, facts, standing)
             return
         self._say(f"{course.label}: {standing.verdict}: {standing.evidence}; {retry.words}")
         self._wait(course, events=len(facts.events) + 1)
+
+    def _clear_away(self, course: Course, facts: TrialFacts, sight: JobSight) -> None:
+        """Slurm may have queued the job of a trial that ended once more: nobody would ever look at it again."""
+        ended = bool(facts.attempts) and facts.attempts[-1] in facts.ends
+        if sight.phase != Phase.QUEUED or not ended or self._context.sweep.trials_per_job > 1:
+            return
+        try:
+            self._backend.cancel([course.job_id])
+        except CommandError as error:
+            self._say(f"{course.label}: its job {course.job_id} is still in the queue: {error}")
 
     def _wait(self, course: Course, *, events: int) -> None:
         course.under_way, course.job_id, course.seen_at, course.events = False, "", 0.0, events

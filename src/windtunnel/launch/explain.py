@@ -13,6 +13,7 @@ from windtunnel.ledger.log import Event
 from windtunnel.ledger.nodes import Exclusion
 from windtunnel.ledger.reconcile import JobSight, Phase, Standing, count_node_seconds, find_job_id
 from windtunnel.ledger.retries import Ending, decide_retry, read_retried
+from windtunnel.records.goodput import Goodput
 from windtunnel.records.trial import FINAL, AttemptEnd, Verdict
 from windtunnel.settings.sweep import RetrySettings
 from windtunnel.units import format_seconds
@@ -32,6 +33,7 @@ class Case:
     command: str
     """What goes on with the study, as one types it."""
     exclusion: Exclusion
+    goodput: Goodput | None = None
 
 
 def explain_trial(case: Case) -> list[str]:
@@ -42,12 +44,23 @@ def explain_trial(case: Case) -> list[str]:
     first = f"trial {case.row.id}: {case.row.name}: {nodes}, {goal}{limit}"
     used = price(count_node_seconds(case.facts), per_node_hour=0, currency="")
     spent = [f"It used {used} in {_count(len(case.facts.attempts), 'attempt')}."] if case.facts.attempts else []
-    return [first, *tell_history(case.facts), *spent, *_tell_nodes(case.exclusion), tell_state(case)]
+    time = tell_goodput(case.goodput) if case.goodput is not None and case.facts.attempts else []
+    return [first, *tell_history(case.facts), *spent, *time, *_tell_nodes(case.exclusion), tell_state(case)]
 
 
 def tell_history(facts: TrialFacts) -> list[str]:
     """A sentence for each event of the ledger, in order."""
     return [f"{_when(event.at)}  {sentence}" for event, sentence in _tell_events(facts) if sentence]
+
+
+def tell_goodput(goodput: Goodput) -> list[str]:
+    """Where its time went, the largest part first; no line while it has none."""
+    parts = sorted(goodput.seconds.items(), key=lambda part: -part[1])
+    shares = [f"{seconds / goodput.wall_s:.1%} {bucket}" for bucket, seconds in parts if seconds > 0.0]
+    told = ", ".join(shares).replace("_", "-")
+    rate = f"; {_count(goodput.new_steps, 'new step')} at {goodput.steps_per_s:.3g} a second"
+    steps = rate if goodput.new_steps else ""
+    return [f"Its {format_seconds(goodput.wall_s)} were: {told}{steps}."] if shares else []
 
 
 def tell_state(case: Case) -> str:

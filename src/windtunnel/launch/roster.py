@@ -55,7 +55,7 @@ def read_content(path: Path, schema: str) -> Any:
     except OSError as error:
         raise InputFileError(f"{path} cannot be read: {error}") from error
     except ValueError as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from error
+        raise ArtifactError(f"{path} is damaged: {error}: remove it: `windtunnel sweep` makes it again") from error
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:
         raise ArtifactError(f"{path} has schema {found!r}, expected {schema!r}: make it again with this version")

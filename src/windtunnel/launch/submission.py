@@ -1,28 +1,27 @@
 """Hands a driver's waiting trials to its backend: each at most once, whoever else is at it, and never for ever."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, CommandError, InputFileError
 from windtunnel.launch.backend import Backend, Submitted
+from windtunnel.launch.claims import Claims, try_each
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course
 from windtunnel.launch.mates import is_wanted
 from windtunnel.launch.nodebook import NodeBook
-from windtunnel.ledger.claim import drop_claim, take_claim
 from windtunnel.ledger.facts import TrialFacts
-from windtunnel.ledger.log import append_event, read_events
+from windtunnel.ledger.log import LEDGER, append_event, read_events
 from windtunnel.ledger.reconcile import find_job_id
 from windtunnel.ledger.story import IN_FLIGHT_S, find_begun, find_submission, find_wish
 from windtunnel.records.trial import TrialConfig
 
 MAX_SILENCES = 20
 """Tries to submit without an answer, `sweep.poll_s` apart, after which trials are left for the next command."""
-_WRITERS = 8
-"""Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class Submitter:
         self._backend = backend
         self._say = say
         self._nodes = nodes
+        self._claims = Claims(say=say)
         self._silences = 0
         self._submit_at = float("-inf")
 
@@ -63,12 +63,9 @@ class Submitter:
         except CommandError as error:
             self._follow_wishes(outcome.begun)
             return self._put_off(waiting, str(error), outcome)
-        claimed = _claim(self._pick(settled, active=active + len(outcome.begun)))
-        try:
-            outcome = self._submit_claimed(claimed, waiting, outcome)
-        finally:
-            for course in claimed:
-                drop_claim(course.folder.path)
+        with self._claims.hold(self._pick(settled, active=active + len(outcome.begun))) as tried:
+            outcome.left.extend(tried.left)
+            outcome = self._submit_claimed(tried.done, waiting, outcome)
         self._follow_wishes(outcome.begun)
         return outcome
 
@@ -134,12 +131,10 @@ class Submitter:
         return bool(job_id)
 
     def _submit_claimed(self, claimed: Sequence[Course], waiting: Sequence[Course], outcome: Outcome) -> Outcome:
-        fresh: list[Course] = []
-        for course in claimed:
-            unmoved = course.events == len(read_events(course.folder.path))
-            (fresh if unmoved else outcome.moved).append(course)
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            list(pool.map(self._write_config, fresh))
+        tried = try_each(self._prepare, claimed)
+        fresh = tried.done
+        outcome.moved.extend(tried.not_done)
+        outcome.left.extend(tried.left)
         submitted = self._submit_by_partition(fresh)
         for course in fresh:
             trial_id = course.trial.id
@@ -196,7 +191,8 @@ class Submitter:
         return submitted
 
     def _put_off(self, waiting: Sequence[Course], words: str, outcome: Outcome) -> Outcome:
-        gone = {id(course) for course, _ in outcome.begun + outcome.refused} | {id(each) for each in outcome.moved}
+        ended = outcome.begun + outcome.refused + outcome.left
+        gone = {id(course) for course, _ in ended} | {id(each) for each in outcome.moved}
         left = [course for course in waiting if id(course) not in gone]
         self._silences += 1
         self._submit_at = time.monotonic() + self._context.sweep.poll_s
@@ -206,6 +202,14 @@ class Submitter:
             words = f"not submitted in {self._silences} tries: {words}"
             outcome.left.extend((course, words) for course in left)
         return Outcome(outcome.begun, outcome.refused, outcome.left, outcome.moved, news)
+
+    def _prepare(self, course: Course) -> bool:
+        """Write what its supervisor reads; False when somebody else wrote into its ledger meanwhile."""
+        if course.events != len(read_events(course.folder.path)):
+            return False
+        _check_ledger(course)
+        self._write_config(course)
+        return True
 
     def _write_config(self, course: Course) -> None:
         config = self._context.config_of(course.trial)
@@ -218,7 +222,7 @@ class Submitter:
         write_artifact(course.folder.config, config)
 
 
-def _claim(courses: Sequence[Course]) -> list[Course]:
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        taken = pool.map(lambda course: take_claim(course.folder.path), courses)
-        return [course for course, own in zip(courses, taken, strict=True) if own]
+def _check_ledger(course: Course) -> None:
+    # A ledger that takes no line is found here, where it costs this trial alone.
+    with suppress(FileNotFoundError):
+        os.close(os.open(course.folder.path / LEDGER, os.O_RDWR | os.O_APPEND))

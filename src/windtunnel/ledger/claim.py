@@ -3,6 +3,9 @@
 Studies share trials through a store, so that the lease of a study does not keep their drivers apart. A claim
 lasts only from the last look at a ledger until the job's id stands in it.
 
+A claim is written beside its place and linked there, so that it never stands without its owner's name, and a full
+disk leaves none. One that names nobody is wreckage.
+
 A dead driver's claim is removed under a rule: whoever wants to remove it first makes a second, exclusive link to it.
 What that link holds is judged, and none but the link's maker may remove the claim; so that no claim taken since is
 removed for the dead one. A link that its maker left behind is removed once it is old.
@@ -11,6 +14,8 @@ removed for the dead one. A link that its maker left behind is removed once it i
 import os
 import socket
 import time
+import uuid
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,23 +26,39 @@ GRAVE = ".claim.stale"
 STALE_AFTER_S = 600.0
 """Age past which another host's claim is a dead driver's: several times what an sbatch takes that tries again and
 again while the controller is busy. On its own host a claim counts while its process lives, however long that is."""
+NAMELESS_STALE_AFTER_S = 5.0
+"""Age past which a claim that names nobody is wreckage."""
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """The process that a claim names; `started` tells it from a later process of the same number."""
+
+    host: str
+    pid: int
+    started: str
 
 
 def take_claim(trial_dir: Path, *, stale_after_s: float = STALE_AFTER_S) -> bool:
     """Whether this process may submit the trial now; end it by `drop_claim`. False while another one is at it.
 
     A dead driver's claim is removed, and is not taken before the next call: what it left behind is looked at first.
+    Raises OSError, and leaves no claim, when the folder cannot be written.
     """
     trial_dir.mkdir(parents=True, exist_ok=True)
     path = trial_dir / CLAIM
+    if not path.exists() and _link_own(path):
+        return True
+    _remove_stale(path, stale_after_s)
+    return False
+
+
+def read_claimant(trial_dir: Path) -> Claimant | None:
+    """The process that claims the trial; None for no claim, or one that names nobody."""
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o664)
-    except FileExistsError:
-        _remove_stale(path, stale_after_s)
-        return False
-    with os.fdopen(descriptor, "w") as file:
-        file.write(_render_own())
-    return True
+        return _parse((trial_dir / CLAIM).read_text(errors="replace"))
+    except OSError:
+        return None
 
 
 def drop_claim(trial_dir: Path) -> None:
@@ -48,6 +69,19 @@ def drop_claim(trial_dir: Path) -> None:
             path.unlink()
     except FileNotFoundError:
         pass
+
+
+def _link_own(path: Path) -> bool:
+    """Whether the claim is this process's now; False when another one was faster."""
+    mine = path.with_name(f"{CLAIM}.{uuid.uuid4().hex}.tmp")
+    try:
+        mine.write_text(_render_own())
+        os.link(mine, path)
+    except FileExistsError:
+        return False
+    finally:
+        mine.unlink(missing_ok=True)
+    return True
 
 
 def _render_own() -> str:
@@ -80,10 +114,18 @@ def _remove_stale(path: Path, stale_after_s: float) -> None:
 
 
 def _is_stale(path: Path, stale_after_s: float) -> bool:
-    host, pid, start = (*path.read_text().split(), "", "0", "")[:3]
-    if host == socket.gethostname():
-        return read_process_start(int(pid)) != start
-    return time.time() - path.stat().st_mtime > stale_after_s
+    claimant = _parse(path.read_text(errors="replace"))
+    if claimant is not None and claimant.host == socket.gethostname():
+        return read_process_start(claimant.pid) != claimant.started
+    limit_s = stale_after_s if claimant is not None else NAMELESS_STALE_AFTER_S
+    return time.time() - path.stat().st_mtime > limit_s
+
+
+def _parse(text: str) -> Claimant | None:
+    words = text.split()
+    if len(words) != 3 or not words[1].isdecimal():
+        return None
+    return Claimant(words[0], int(words[1]), words[2])
 
 
 def _remove_left(grave: Path) -> None:

@@ -1,6 +1,8 @@
 """A study's space: which layouts are legal from settings alone, and each trial's identity, name and shape."""
 
+import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -11,7 +13,10 @@ from windtunnel.planner.program import find_program_refusal
 from windtunnel.records.plan import Identity, PlannedTrial, Shape
 from windtunnel.settings.base import parse_settings
 from windtunnel.settings.shapes import ShapeRule
-from windtunnel.settings.study import PlanSettings, TrialSettings
+from windtunnel.settings.study import MOST_REPEATS, PlanSettings, TrialSettings
+
+MOST_TRIALS = MOST_REPEATS
+"""Trials that one study may have: each is composed, checked and kept in one file."""
 
 Combination = tuple[dict[str, str], TrialSettings]
 """What sets a trial apart in its study, and its settings."""
@@ -23,6 +28,11 @@ def list_combinations(settings: PlanSettings) -> tuple[Combination, ...]:
     Raises SettingsError with each mistake once, whichever combinations have it.
     """
     values = settings.values
+    varied = {f"space.values.{key}": len(options) for key, options in values.items()}
+    check_size(
+        {"space.groups": len(settings.candidates), **varied, "space.repeats": settings.repeats},
+        where=f"study {settings.study!r}",
+    )
     found: list[Combination] = []
     mistakes: dict[str, None] = {}
     for candidate in settings.candidates:
@@ -37,6 +47,18 @@ def list_combinations(settings: PlanSettings) -> tuple[Combination, ...]:
     if mistakes:
         raise SettingsError("\n".join(mistakes))
     return tuple(found)
+
+
+def check_size(counts: Mapping[str, int], *, where: str) -> None:
+    """Raise SettingsError where so many options, by the name of what varies, are more than MOST_TRIALS together."""
+    if math.prod(counts.values()) <= MOST_TRIALS:
+        return
+    trials = _show_count(math.prod(counts.values()))
+    factors = " x ".join(f"{name} ({_show_count(count)})" for name, count in counts.items() if count > 1)
+    raise SettingsError(
+        f"{where} has {trials} trials, of {factors}; expected at most {MOST_TRIALS:,}: vary less, or leave it to a"
+        " sampler"
+    )
 
 
 def shape_trial(settings: TrialSettings, *, choices: Mapping[str, str], rules: Sequence[ShapeRule]) -> TrialSettings:
@@ -168,6 +190,10 @@ def _merge(plain: dict[str, Any], path: list[str], value: Any) -> None:
     for part in path[:-1]:
         plain = plain.setdefault(part, {})
     plain[path[-1]] = value
+
+
+def _show_count(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"{Decimal(count):.2e}"
 
 
 def _divisor(number: int, at_most: int) -> int:

@@ -1,16 +1,22 @@
 """All that a report is made of, read from the files that other stages left; what is not there is named, not fatal."""
 
 import json
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from windtunnel.artifacts import Record, read_artifact, read_document
 from windtunnel.errors import ArtifactError, InputFileError, StudyError
+from windtunnel.ledger.goodput import summarise_goodput
+from windtunnel.ledger.layout import TrialFolder
+from windtunnel.ledger.log import read_events
+from windtunnel.ledger.traces import read_traces
 from windtunnel.records.checks import CheckpointReport, Latency
 from windtunnel.records.cluster import Collectives, DeviceFacts, Models, Topology
 from windtunnel.records.data import ShardManifest
+from windtunnel.records.goodput import Goodput
 from windtunnel.records.plan import Plan
 from windtunnel.records.trial import PARTIAL_SWEEP, AttemptEnd, StepRecord, Sweep
 from windtunnel.report.benchmarks import StageTime, read_stage_times
@@ -71,6 +77,8 @@ class Collected:
     stages: tuple[StageTime, ...]
     stamps: tuple[Stamp, ...]
     missing: tuple[Missing, ...]
+    goodputs: dict[str, Goodput] = field(default_factory=dict)
+    """By trial id, of those that were begun."""
 
 
 def read_inputs(study: str, inputs: Inputs) -> Collected:
@@ -85,6 +93,7 @@ def read_inputs(study: str, inputs: Inputs) -> Collected:
     _refuse_other_study(study, plan, sweep)
     trials_dir = Path(sweep.trials_dir) if sweep else None
     ids = [entry.trial_id for entry in sweep.entries] if sweep else []
+    attempts = {i: _read_attempts(trials_dir / i) for i in ids if trials_dir}
     return Collected(
         study=study,
         plan=plan,
@@ -97,10 +106,11 @@ def read_inputs(study: str, inputs: Inputs) -> Collected:
         device=reader.read("device", inputs.device, DeviceFacts),
         data=_read_data(reader, plan, trials_dir),
         steps={i: reader.read_steps(i, trials_dir / i / "metrics.jsonl") for i in ids if trials_dir},
-        attempts={i: _read_attempts(trials_dir / i) for i in ids if trials_dir},
+        attempts=attempts,
         stages=reader.read_benchmarks(inputs.benchmarks),
         stamps=tuple(reader.stamps),
         missing=tuple(reader.missing),
+        goodputs={i: _read_goodput(trials_dir / i, attempts[i]) for i in ids if trials_dir},
     )
 
 
@@ -187,6 +197,11 @@ def _read_attempts(trial_dir: Path) -> tuple[AttemptEnd, ...]:
         except (InputFileError, ArtifactError):
             continue  # the sweep's own verdict stands; an unreadable detail must not hide it
     return tuple(sorted(ends, key=lambda end: end.attempt))
+
+
+def _read_goodput(trial_dir: Path, ends: Sequence[AttemptEnd]) -> Goodput:
+    traces = read_traces(TrialFolder(trial_dir))
+    return summarise_goodput(read_events(trial_dir), traces, {end.attempt: end for end in ends}, now=time.time())
 
 
 def _parse_step(line: str) -> StepRecord | None:

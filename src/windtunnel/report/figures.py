@@ -133,7 +133,8 @@ def _draw_loss(
     axis: str,
     points: Callable[[Sequence[StepRecord]], list[tuple[float, float]]],
 ) -> Figure | None:
-    recorded = [row for row in rows if steps.get(row.trial_id)]
+    # A program may count its steps and tell no loss.
+    recorded = [row for row in rows if points(steps.get(row.trial_id, ()))]
     curves = [(row, thin_points(points(steps[row.trial_id]))) for row in recorded[:MOST_CURVES]]
     if not curves:
         return None

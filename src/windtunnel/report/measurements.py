@@ -1,11 +1,12 @@
 """The page's tables of what was measured of each trial: speed, latency, and scores on unseen data. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from windtunnel.hostlist import collapse_hostlist
+from windtunnel.records.goodput import Bucket, Goodput
 from windtunnel.report.markup import Cell, Column, Html, render_table
 from windtunnel.report.rows import Row, finite
-from windtunnel.report.wording import NONE, format_loss, format_number
+from windtunnel.report.wording import NONE, format_loss, format_number, format_percent
 from windtunnel.units import MIB, format_bytes, format_seconds
 
 
@@ -41,6 +42,27 @@ def render_throughput(rows: Sequence[Row]) -> Html:
         if (found := row.outcome)
     ]
     return render_table(columns, cells, caption="Speed of training, measured; warm-up discarded")
+
+
+def render_goodputs(goodputs: Mapping[str, Goodput]) -> Html:
+    """Wall time of trials by label, and the share of it that each bucket has that any of them has."""
+    buckets = [bucket for bucket in Bucket if any(goodput.seconds[bucket] for goodput in goodputs.values())]
+    columns = [
+        Column("Trial"),
+        Column("Wall time", True, "From its first submission to its end, over all attempts"),
+        Column("New steps/s", True, "Over the time that they took, however often it was resumed"),
+        *[Column(bucket.replace("_", "-").capitalize(), True) for bucket in buckets],
+    ]
+    cells = [
+        [
+            Cell(label),
+            Cell(format_seconds(goodput.wall_s), goodput.wall_s),
+            Cell(format_number(goodput.steps_per_s or None), goodput.steps_per_s or None),
+            *[_share_cell(goodput.seconds[bucket] / goodput.wall_s) for bucket in buckets],
+        ]
+        for label, goodput in goodputs.items()
+    ]
+    return render_table(columns, cells, caption="Where the time went, measured over all attempts")
 
 
 def render_evaluations(rows: Sequence[Row]) -> Html:
@@ -91,6 +113,10 @@ def render_latency(rows: Sequence[Row]) -> Html:
         if (found := row.latency)
     ]
     return render_table(columns, cells, caption="Latency of one inference, measured")
+
+
+def _share_cell(share: float) -> Cell:
+    return Cell(format_percent(share), share)
 
 
 def _memory_cell(mib: float | None) -> Cell:

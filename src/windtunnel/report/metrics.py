@@ -21,6 +21,7 @@ from windtunnel.report.compare import Ranking
 from windtunnel.report.rows import Row
 
 SCHEMA = "windtunnel.metrics/1"
+_LIMIT = 1 << 63
 # Stated, so that a column has one type whether or not this study filled it.
 TRIAL_COLUMNS: dict[str, type[pl.DataType]] = {
     "trial_id": pl.String,
@@ -148,7 +149,34 @@ def _frame(
     table: str, records: Sequence[Mapping[str, Any]], columns: Mapping[str, type[pl.DataType]]
 ) -> pl.DataFrame:
     extra = sorted({name for record in records for name in record} - set(columns))
-    full = [{name: record.get(name) for name in (*columns, *extra)} for record in records]
+    full = [
+        {_clean(name): _fit(record.get(name), columns.get(name)) for name in (*columns, *extra)} for record in records
+    ]
     frame = pl.DataFrame(full, schema=None if full else dict(columns), infer_schema_length=None)
     typed = frame.with_columns(pl.col(name).cast(kind) for name, kind in columns.items())
     return typed.with_columns(pl.lit(table).alias("table"))
+
+
+def _fit(value: Any, kind: type[pl.DataType] | None) -> Any:
+    """The value, or None where its column could not hold it: files of trials may be older, or damaged."""
+    if isinstance(value, str):
+        return _clean(value) if kind in (pl.String, None) else None
+    if isinstance(value, bool):
+        return value if kind in (pl.Boolean, None) else None
+    if not isinstance(value, int | float) or kind in (pl.String, pl.Boolean):
+        return None
+    if kind is pl.Int64 or (isinstance(value, int) and kind is None):
+        return int(value) if abs(value) < _LIMIT else None  # NaN is not below either
+    return _read_float(value)
+
+
+def _read_float(value: float) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+
+
+def _clean(text: str) -> str:
+    """Without halves of characters, which JSON can name and no file can hold."""
+    return text.encode(errors="replace").decode()

@@ -195,7 +195,11 @@ def _failures(page: Page) -> Html:
 
 def _cost(page: Page) -> Html:
     rows = [row for row in page.ranking.rows if row.attempts or row.cost.node_hours]
-    return tables.render_cost(rows, page.currency) if rows else _absent("Nothing has run, so nothing was used.")
+    goodputs = {row.label: page.collected.goodputs.get(row.trial_id) for row in rows}
+    timed = {label: goodput for label, goodput in goodputs.items() if goodput is not None and goodput.wall_s > 0}
+    if not rows:
+        return _absent("Nothing has run, so nothing was used.")
+    return join([tables.render_cost(rows, page.currency), measurements.render_goodputs(timed) if timed else ""])
 
 
 def _cluster(page: Page) -> Html:

@@ -11,7 +11,11 @@ from windtunnel.errors import InputFileError, SettingsError
 from windtunnel.units import parse_memory_mib, parse_time_min
 
 # Slurm reads 0 as "no limit" and as "all memory of the node": whoever means that writes the size.
-TimeMin = Annotated[int, BeforeValidator(parse_time_min), Field(ge=1)]
+YEAR_MIN = 365 * 24 * 60
+YEAR_HOURS = 365 * 24
+YEAR_S = 365 * 24 * 3600
+"""No wait is meant to take longer, and what sleeps refuses much more."""
+TimeMin = Annotated[int, BeforeValidator(parse_time_min), Field(ge=1, le=YEAR_MIN)]
 MemoryMib = Annotated[int, BeforeValidator(parse_memory_mib), Field(ge=1)]
 _MOST = 2**63 - 1
 

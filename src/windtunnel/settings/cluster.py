@@ -41,16 +41,16 @@ class ClusterSettings(Settings):
     log_limit: MemoryMib = Field(default=64, ge=1)
     """Size that a rank's log is kept to, in Slurm's syntax: its beginning and its end remain."""
     prometheus_dir: str = ""
-    """Folder of a node that node_exporter's textfile collector reads, such as /var/lib/node_exporter; empty for none."""
+    """Folder of a node that node_exporter's textfile collector reads; empty for none."""
     dcgm_job_dir: str = ""
     """Folder of a node that dcgm-exporter reads the jobs of GPUs from (its hpc-job-mapping-dir); empty for none."""
     container: ContainerSettings = ContainerSettings()
     """The image that ranks run in."""
     probe_nodes: int = Field(default=1, ge=1)
     """Nodes that the cluster's measurements run on."""
-    max_age_days: float = Field(default=30, gt=0)
+    max_age_days: float = Field(default=30, gt=0, le=36500)
     """Age past which measured cluster facts give a warning."""
-    cost_per_node_hour: float = Field(default=0.0, ge=0)
+    cost_per_node_hour: float = Field(default=0.0, ge=0, le=1e9)
     """Price of a node for an hour, in `currency`; 0 reports node-hours alone."""
     currency: str = "USD"
     """Currency of the price."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from windtunnel.settings.base import Settings
+from windtunnel.settings.base import YEAR_MIN, Settings
 from windtunnel.settings.sbatch import Flags, read_partition, read_text
 from windtunnel.units import parse_memory_mib, parse_time_min
 
@@ -27,7 +27,7 @@ class ShapeRule(Settings):
     """Slurm quality of service."""
     constraint: Annotated[str | None, _or_none(read_text)] = None
     """Slurm node features."""
-    time: Annotated[int | None, _or_none(parse_time_min)] = None
+    time: Annotated[int | None, _or_none(parse_time_min), Field(ge=1, le=YEAR_MIN)] = None
     """Time limit of a trial, in Slurm's syntax."""
     memory: Annotated[int | None, _or_none(parse_memory_mib)] = None
     """Memory a rank, in Slurm's syntax."""

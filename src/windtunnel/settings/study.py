@@ -1,5 +1,6 @@
 """The settings of a whole study, and those of each stage that are cut from them."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -19,6 +20,9 @@ from windtunnel.settings.task import TaskSettings
 from windtunnel.settings.training import TrainingSettings
 from windtunnel.settings.workload import WorkloadSettings
 
+MOST_REPEATS = 100_000
+"""Trials that one study can have."""
+
 
 class PathSettings(Settings):
     results: str = "results"
@@ -37,7 +41,7 @@ class SpaceSettings(Settings):
     """Configuration groups and the options to try: `model: [tcn, transformer]`."""
     values: dict[str, tuple[Any, ...]] = {}
     """Dotted settings and the values to try: `training.precision: [fp32, bf16]`."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
     """Trials of each combination."""
     shapes: tuple[ShapeRule, ...] = ()
     """What some trials ask of the cluster, a later rule over an earlier one: `{when: {model: transformer}, time:
@@ -47,8 +51,8 @@ class SpaceSettings(Settings):
     @model_validator(mode="after")
     def _name_each_once(self) -> Self:
         for key, options in {**self.groups, **self.values}.items():
-            twice = [option for place, option in enumerate(options) if option in options[:place]]
-            if twice:
+            twice = _find_twice(options)
+            if twice is not None:
                 raise ValueError(f"space: {key} names {twice[0]!r} twice, which would be one trial: name it once")
         return self
 
@@ -60,10 +64,21 @@ class SpaceSettings(Settings):
         return self
 
 
+def _find_twice(options: Sequence[Any]) -> tuple[Any] | None:
+    """The first option that is named again. A list or mapping is told by its text, since it has no hash."""
+    seen: set[Any] = set()
+    for option in options:
+        key = repr(option) if isinstance(option, list | dict | tuple) else option
+        if key in seen:
+            return (option,)
+        seen.add(key)
+    return None
+
+
 class StudySettings(Settings):
     """Everything that a study is; a stage's settings are cut from it."""
 
-    study: str = Field(pattern=r"^[a-z0-9_]+$")
+    study: str = Field(pattern=r"^[a-z0-9_]{1,100}$")
     """Name of the study."""
     seed: int = Field(default=0, ge=0)
     """Seed of every random generator."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field, field_validator
 
-from windtunnel.settings.base import MemoryMib, Settings, TimeMin
+from windtunnel.settings.base import YEAR_HOURS, YEAR_S, MemoryMib, Settings, TimeMin
 
 _OUTCOME_FIELDS = ("final_train_loss", "params", "peak_rss_mib", "samples_per_s", "step_s_median", "step_s_p90")
 _VALIDATION = "validation_"
@@ -26,9 +26,9 @@ class RetrySettings(Settings):
 class ExclusionSettings(Settings):
     failures: int = Field(default=2, ge=1)
     """Failures of a node, of different trials and each begun after the one before, for which it is left out."""
-    within_hours: float = Field(default=24.0, gt=0)
+    within_hours: float = Field(default=24.0, gt=0, le=YEAR_HOURS)
     """Hours within which they count together."""
-    hours: float = Field(default=12.0, ge=0)
+    hours: float = Field(default=12.0, ge=0, le=YEAR_HOURS)
     """Hours for which the node is left out of submissions, from the last of them; 0 leaves none out."""
     at_most: float = Field(default=0.1, ge=0, le=1)
     """Share of a partition's nodes that may be left out, rounded down: with 0.1, none of fewer than 10."""
@@ -56,25 +56,25 @@ class SweepSettings(Settings):
     """Trials at a time on this machine. More than one changes their speed, which is a result."""
     trials_per_job: int = Field(default=1, ge=1)
     """Trials of one shape that a Slurm job runs one after the other; more than one spares short trials the wait."""
-    budget: float = Field(default=0.0, ge=0)
+    budget: float = Field(default=0.0, ge=0, le=1e15)
     """Money, in `cluster.currency`, past which a sweep is refused before it begins; 0 sets no bound."""
-    budget_node_hours: float = Field(default=0.0, ge=0)
+    budget_node_hours: float = Field(default=0.0, ge=0, le=1e12)
     """Node-hours past which a sweep is refused before it begins; 0 sets no bound."""
     retries: RetrySettings = RetrySettings()
     """How often a trial is tried again, by the cause of its end."""
     exclusion: ExclusionSettings = ExclusionSettings()
     """Which nodes are left out after they failed."""
-    poll_s: float = Field(default=30.0, gt=0)
+    poll_s: float = Field(default=30.0, gt=0, le=YEAR_S)
     """Seconds between two looks at squeue."""
-    marker_poll_s: float = Field(default=1.0, gt=0)
+    marker_poll_s: float = Field(default=1.0, gt=0, le=YEAR_S)
     """Seconds between two looks at the trials' own records."""
-    lost_after_s: float = Field(default=120.0, gt=0)
+    lost_after_s: float = Field(default=120.0, gt=0, le=YEAR_S)
     """Seconds without a sign of life, in Slurm or in a trial's records, before a trial is LOST."""
-    settle_s: float = Field(default=60.0, ge=0)
+    settle_s: float = Field(default=60.0, ge=0, le=YEAR_S)
     """Seconds that a job's records may take to be seen here after its end, on a slow shared file system."""
-    held_hours: float = Field(default=24.0, gt=0)
+    held_hours: float = Field(default=24.0, gt=0, le=YEAR_HOURS)
     """Hours that a job may stay held before it is cancelled. A job that only waits its turn waits for ever."""
-    silence_hours: float = Field(default=6.0, gt=0)
+    silence_hours: float = Field(default=6.0, gt=0, le=YEAR_HOURS)
     """Hours that Slurm may not answer before the trials are left to the next command."""
 
     @field_validator("objective", mode="before")

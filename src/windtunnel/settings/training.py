@@ -21,9 +21,9 @@ class TrainingSettings(Settings):
     precision: Literal["fp32", "bf16"] = "fp32"
     """Arithmetic of the forward and backward pass: `fp32`, or `bf16` autocast with fp32 weights."""
     checkpoint_every: int = Field(default=50, ge=0)
-    """Steps between checkpoints; the last step always makes one. 0 leaves it to Daly's formula, from what a checkpoint
-    is measured to cost and `node_mtbf_hours`."""
-    node_mtbf_hours: float = Field(default=720.0, gt=0)
+    """Steps between checkpoints; the last step always makes one. 0 leaves it to Daly's formula, from what a
+    checkpoint is measured to cost and `node_mtbf_hours`."""
+    node_mtbf_hours: float = Field(default=720.0, gt=0, le=1e9)
     """Hours between two failures of a node, on average; more nodes fail more often."""
     async_checkpoints: bool = True
     """Write checkpoints while training goes on, from a copy of the state in memory, which takes as much of that."""

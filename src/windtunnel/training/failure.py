@@ -10,6 +10,9 @@ import torch
 from windtunnel.artifacts import write_atomic
 from windtunnel.storage import find_storage_fault
 
+# What Gloo and NCCL say when the process at the other end is gone.
+_GONE = ("connection reset by peer", "connection closed by peer", "broken pipe", "remote process exited")
+
 
 def write_failure(attempt_dir: Path, rank: int, error: BaseException) -> Path:
     """Publish what ended this rank."""
@@ -19,8 +22,18 @@ def write_failure(attempt_dir: Path, rank: int, error: BaseException) -> Path:
         "message": str(error),
         "last_line": traceback.format_exception_only(error)[-1].strip(),
         "host": socket.gethostname(),
+        "secondary": is_echo(error),
     }
     return write_atomic(attempt_dir / f"error-rank-{rank}.json", json.dumps(failure, indent=1).encode())
+
+
+def is_echo(error: BaseException | None) -> bool:
+    """Whether the error, or one that it was raised from, only says that another rank is gone."""
+    while error is not None:
+        if isinstance(error, RuntimeError) and any(text in str(error).lower() for text in _GONE):
+            return True
+        error = error.__cause__
+    return False
 
 
 def name_failure(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from windtunnel.comm.ranks import RankEnv
 from windtunnel.ledger.facts import read_outcome
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.models.build import build_model
+from windtunnel.records.goodput import Phase
 from windtunnel.records.trial import TrialConfig
 from windtunnel.settings.base import parse_settings
 from windtunnel.settings.study import TrialSettings
@@ -28,6 +29,7 @@ from windtunnel.training.recovery import Recovery
 from windtunnel.training.resume import TrainState, find_start, load_state
 from windtunnel.training.step import make_optimizer
 from windtunnel.training.stop import StopWish
+from windtunnel.training.timeline import Timeline
 from windtunnel.training.watch import watch_hangs
 
 
@@ -59,6 +61,7 @@ def run_rank(
     if problem:
         run.report(f"making the outcome again: {problem}")
     state, wrapped = set_up(run)
+    run.timeline.mark(Phase.RESTORE, state.step)
     resumed_from = resume(run, state)
     run.phases_s["setup"] = time.perf_counter() - started
     with watch_hangs(run.position, rank=run.mesh.rank, host=read_host(), attempt_dir=folder.attempt(attempt)):
@@ -67,10 +70,12 @@ def run_rank(
         run.report(f"stopped after step {state.step}, with a checkpoint")
         close_mesh()
         return False
+    run.timeline.mark(Phase.EVALUATE, state.step)
     with run.phase("evaluate"):
         parts = (run.data.split.validation, run.data.split.test)
         evaluations = tuple(evaluate(state.model, run.data, part, settings=settings, mesh=run.mesh) for part in parts)
     publish_outcome(run, state, evaluations=evaluations, resumed_from=resumed_from)
+    run.timeline.mark(Phase.DRAIN, state.step)
     close_mesh()
     return True
 
@@ -93,6 +98,7 @@ def open_run(
         seed=derive_seed(settings),
         hosts=tuple(mesh.comm.allgather(read_host())),
         fence=fence,
+        timeline=Timeline(folder.attempt(attempt) if mesh.is_root else None),
     )
 
 

@@ -116,10 +116,12 @@ def test_sigterm_reaches_the_ranks_and_the_end_is_recorded(tmp_path: Path) -> No
     folder = write_trial(tmp_path, make_trial(behaviour="hang"))
     supervisor = subprocess.Popen([*SUPERVISOR, str(folder.path)])
     pid = _wait_for_rank(folder.rank_log(1, 0))
+    told_at = time.time()
     supervisor.terminate()
     assert supervisor.wait(120) == 1
     assert not _alive(pid)
     assert read_artifact(folder.end(1), AttemptEnd).verdict == Verdict.CANCELLED
+    assert told_at <= read_events(folder.path)[-1].details["signalled_at"] <= time.time()
 
 
 def test_no_rank_outlives_a_killed_supervisor(tmp_path: Path) -> None:
@@ -158,3 +160,10 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_fault_of_our_own_is_told_in_the_trial_and_blames_no_node(tmp_path: Path) -> None:
+    trial = make_trial()
+    del trial.settings["cluster"]["log_limit"]
+    end = run_attempt(write_trial(tmp_path, trial).path, rank_command=RANK)
+    assert (end.verdict, end.evidence) == (Verdict.CANCELLED, "windtunnel itself failed: KeyError: 'log_limit'")

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from windtunnel.attempt.ranks import Exit
-from windtunnel.attempt.verdict import Ending, RankError, judge_ending
+from windtunnel.attempt.verdict import Ending, RankError, is_process_death, judge_ending
 from windtunnel.records.trial import STOPPED_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
@@ -94,6 +94,14 @@ def test_a_rank_killed_from_outside_is_lost_and_not_failed(code: int, slurm: boo
     verdict, evidence = judge_ending(ending)
     assert verdict == Verdict.LOST
     assert "SIGKILL" in evidence
+
+
+def test_a_node_of_which_srun_tells_before_any_signal_comes_and_ends_with_0_is_lost() -> None:
+    log = "srun: cluster configuration lacks support for cpu binding\nsrun: error: Node failure on n4\n"
+    ending = replace(
+        BAD, exits=(Exit(0, 0, stopped=False),), reason="", launcher_log=log, slurm=True, launcher="srun"
+    )
+    assert judge_ending(ending) == (Verdict.NODE_FAIL, "srun: error: Node failure on n4")
 
 
 def test_a_lost_node_is_no_fault_of_the_trial() -> None:
@@ -188,3 +196,19 @@ def test_a_programs_last_words_tell_that_memory_was_short(tail: str) -> None:
 def test_what_was_passed_over_stands_behind_the_evidence() -> None:
     ending = replace(WELL, notes=("2 lines of its metrics passed over",))
     assert judge_ending(ending)[1] == "DONE.json is valid; 2 lines of its metrics passed over"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "srun: error: Unable to create step for job 160: Memory required by task is not available",
+        "srun: error: Unable to confirm allocation for job 181: Invalid job id specified",
+    ],
+)
+def test_what_srun_could_not_even_start_is_lost_with_its_own_words_and_no_fault_of_the_program(word: str) -> None:
+    ending = replace(BAD, exits=(Exit(0, 1, stopped=False),), slurm=True, launcher="srun", launcher_log=f"{word}\n")
+    verdict, evidence = judge_ending(ending)
+    assert (verdict, evidence) == (Verdict.LOST, f"srun ended with code 1 before any rank began: {word}")
+    assert not is_process_death(ending, verdict), "a controller that starts anew needs longer than a restart here"
+    begun = replace(ending, log_tails={0: "loading"})
+    assert judge_ending(begun)[0] == Verdict.FAILED

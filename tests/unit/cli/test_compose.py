@@ -122,3 +122,25 @@ def test_a_configuration_file_that_is_not_utf8_is_the_users_mistake(tmp_path):
     path.write_bytes("# caf\u00e9\n".encode("latin-1"))
     with pytest.raises(SettingsError, match="not UTF-8"):
         compose_study("own", project=tmp_path)
+
+
+@pytest.mark.parametrize("word", ["sweep=null", "training=5"])
+def test_a_group_without_an_option_is_named(small_project, word):
+    with pytest.raises(SettingsError, match=f"study 'small': {word}: a group takes the name of one of its options"):
+        compose_study("small", [word], project=small_project)
+
+
+@pytest.mark.parametrize("word", ["study=ticks", "+study=ticks"])
+def test_another_study_does_not_run_under_a_studys_name(small_project, word):
+    with pytest.raises(StudyError, match="another study under the name 'small'"):
+        compose_study("small", [word], project=small_project)
+
+
+def test_a_value_that_hydra_cannot_read_is_named_with_the_fix(small_project):
+    with pytest.raises(SettingsError, match=r"into quotes: \"workload.name='é'\""):
+        compose_study("small", ["workload.name=é"], project=small_project)
+
+
+def test_a_space_that_is_too_large_is_refused_before_its_options_are_composed(project_dir):
+    with pytest.raises(SettingsError, match=r"has 720,000 trials, of space.groups.model \(2\).*at most 100,000"):
+        compose_candidates("quickstart", ["space.repeats=90000"], project=project_dir)

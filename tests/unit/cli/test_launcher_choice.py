@@ -50,3 +50,29 @@ def test_a_launcher_that_only_some_jobs_bring_is_refused(here, capsys):
 def test_a_study_that_names_a_launcher_is_still_planned_by_the_workflow(here, capsys):
     assert main(["plan", "ours", "--dry-run"]) == 0
     assert "study ours: 1 trial" in capsys.readouterr().out
+
+
+def test_hydras_own_launcher_is_refused_where_someone_typed_it(here):
+    with pytest.raises(SettingsError, match="hydra/launcher=basic cannot run these trials"):
+        choose_launcher(["study=plain", "hydra/launcher=basic"], here)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("seed=glob(*)", "names no value"),
+        ("seed=range(1,1e18)", "expected at most 100,000"),
+        ("sweep=null", "sweep=null"),
+    ],
+)
+def test_a_grid_that_cannot_be_run_is_refused_before_it_is_listed(here, capsys, word, message):
+    assert main(["train", "-m", "study=plain", word]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_sampler_may_draw_from_a_range_of_any_size(here):
+    sweeper = here / "conf/hydra/sweeper/sampler.yaml"
+    sweeper.parent.mkdir(parents=True)
+    sweeper.write_text("# @package hydra.sweeper\n_target_: somewhere.Sampler\n")
+    words = ["study=plain", "hydra/sweeper=sampler", "seed=range(1,1e18)"]
+    assert choose_launcher(words, here) == [*words, "hydra/launcher=windtunnel"]

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,3 +103,16 @@ def test_the_installed_profiles_explain_each_entry():
     for path in Path(__file__).parents[3].glob("cluster_profiles/*/config.yaml"):
         lines = [line for line in path.read_text().splitlines() if line and not line.startswith((" ", "#"))]
         assert all("#" in line for line in lines), path
+
+
+@pytest.mark.parametrize("words", [["status"], ["--help"], ["plan", "nope", "--dry-run"]])
+def test_a_reader_that_went_away_ends_every_subcommand_quietly(tmp_path, words):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    argv = [sys.executable, "-m", "windtunnel.cli.main", *words]
+    # Both streams: the message of a mistake may have no reader either.
+    errors = write_end if "nope" in words else subprocess.PIPE
+    finished = subprocess.run(argv, stdout=write_end, stderr=errors, text=True, cwd=tmp_path, check=False)
+    os.close(write_end)
+    assert finished.returncode in (0, 141)  # argparse itself may have ignored it
+    assert not finished.stderr

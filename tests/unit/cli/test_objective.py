@@ -39,3 +39,13 @@ def test_an_objective_may_be_one_name_or_several_but_not_of_the_test_range():
     for wrong in ("test_loss", "validation_", (), "loss"):
         with pytest.raises(ValueError, match=r"is not known|is empty"):
             SweepSettings(objective=wrong)
+
+
+def test_an_objective_that_nothing_measured_is_missed_by_a_sampler_alone():
+    bare = replace(ENTRY, outcome=replace(OUTCOME, evaluations=()))
+    assert read_result(bare, ("validation_loss",), sampled=False) is None
+    assert read_result(ENTRY, ("validation_loss",), sampled=False) == 0.69
+    with pytest.raises(SettingsError, match="set it to one of"):
+        read_result(bare, ("validation_loss",))
+    with pytest.raises(WindtunnelError, match="does not divide"):
+        read_result(LayoutError("does not divide"), ("params",), sampled=False)

@@ -194,3 +194,27 @@ def test_a_waiting_driver_that_slurm_refuses_to_cancel_is_told(study, tmp_path, 
     err = capsys.readouterr().err
     assert "job 77, which waits to drive the study, was not cancelled" in err
     assert "Access/permission denied" in err
+
+
+def test_a_driver_that_has_no_plan_yet_is_said_to_be_at_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lease = take_lease(tmp_path / "results/soon/.driver", "study soon")
+    assert main(["status", "soon"]) == 2
+    assert f"study soon has no plan yet: its driver, pid {os.getpid()} on host" in capsys.readouterr().err
+    assert main(["status"]) == 0
+    assert "study soon has no plan yet" in capsys.readouterr().out
+    lease.release()
+    assert main(["status"]) == 0
+    assert "no study has a plan" in capsys.readouterr().out
+
+
+def test_a_study_with_a_name_of_any_length_is_a_mistake_of_the_users(study, capsys):
+    assert main(["status", "a" * 300]) == 2
+    assert "File name too long: correct the name" in capsys.readouterr().err
+
+
+def test_a_damaged_sweep_is_named_with_the_fix(study, capsys):
+    publish(study, TRIALS)
+    (study / "sweep.json").write_text("{")
+    assert main(["status", "study"]) == 1
+    assert "remove it: `windtunnel sweep` makes it again" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 import pytest
 
 from windtunnel.artifacts import write_artifact
+from windtunnel.cli.batches import Batches
 from windtunnel.cli.compose import compose_study
 from windtunnel.cli.jobs import Inputs, Job, check_shared, make_inputs, plan_jobs, read_job
 from windtunnel.cli.main import main
@@ -80,3 +81,8 @@ def test_cfg_prints_the_composed_settings_and_trains_nothing(tmp_path, monkeypat
     assert main(["train", "--cfg", "job", "study=quickstart", "training.steps=7"]) == 0
     assert "steps: 7" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_without_a_job_is_the_users_mistake(tmp_path):
+    with pytest.raises(SettingsError, match="the multirun has no job"):
+        Batches(tmp_path, command="").run([], number=0)

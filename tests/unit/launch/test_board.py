@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 from fake_trials import make_trial
 from watched_study import end, lay_out
@@ -38,3 +39,10 @@ def test_json_holds_all_that_the_table_does(tmp_path):
     assert plain["trials"][1]["reason"].startswith("rank 0: ValueError")
     assert (plain["open"], plain["driver"], plain["cost"]["money"]) == (1, None, None)
     assert render_headline(view).startswith(plain["study"])
+
+
+def test_json_has_null_for_a_number_that_is_not_finite(tmp_path):
+    view = look(tmp_path)
+    trials = tuple(replace(trial, loss=float("nan"), samples_per_s=float("inf")) for trial in view.trials)
+    plain = json.loads(json.dumps(to_json(replace(view, trials=trials)), allow_nan=False))
+    assert [(trial["loss"], trial["samples_per_s"]) for trial in plain["trials"]] == [(None, None)] * 3

@@ -95,6 +95,17 @@ def test_a_trials_own_fault_is_final_and_retried_only_when_asked(tmp_path: Path,
     assert (again.entry, len(backend.submitted)) == (None, 2)
 
 
+def test_the_job_of_a_trial_that_is_over_does_not_stay_in_the_queue_when_slurm_put_it_there_again(
+    tmp_path: Path,
+) -> None:
+    driver, course, backend = begin(tmp_path, RetrySettings())
+    end_attempt(course.folder, start_attempt(course.folder, "1"), Verdict.FAILED, job_id="1")
+    backend.sights["1"] = QUEUED
+    driver.step([course])
+    assert course.entry is not None
+    assert (course.entry.verdict, backend.cancelled) == (Verdict.FAILED, ["1"])
+
+
 def test_a_job_that_slurm_starts_again_after_a_preemption_is_waited_for(tmp_path: Path) -> None:
     driver, course, backend = begin(tmp_path, RetrySettings(preempted=0))
     end_attempt(course.folder, start_attempt(course.folder, "1"), Verdict.PREEMPTED, job_id="1")

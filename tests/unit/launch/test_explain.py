@@ -12,6 +12,7 @@ from windtunnel.ledger.lease import Holder, take_lease
 from windtunnel.ledger.log import append_event
 from windtunnel.ledger.nodes import Exclusion
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, reconcile
+from windtunnel.records.goodput import Bucket, Goodput
 from windtunnel.records.trial import Verdict
 from windtunnel.settings.sweep import RetrySettings
 
@@ -40,6 +41,13 @@ def test_a_completed_trials_history_is_told_in_order(tmp_path):
 def test_a_failed_trial_says_how_it_may_run_again(tmp_path):
     end(tmp_path, TRIAL, Verdict.FAILED, "rank 0: no such loss")
     assert explain(tmp_path)[-1].startswith("It is FAILED: rank 0: no such loss. That is final. `windtunnel retry`")
+
+
+def test_where_its_time_went_is_told_the_largest_part_first(tmp_path):
+    end(tmp_path, TRIAL, Verdict.COMPLETED, "all well")
+    seconds = dict.fromkeys(Bucket, 0.0) | {Bucket.START_UP: 10.0, Bucket.PRODUCTIVE: 30.0}
+    told = explain(tmp_path, goodput=Goodput(40.0, seconds, 60, ()))[-2]
+    assert told == "Its 40 s were: 75.0% productive, 25.0% start-up; 60 new steps at 2 a second."
 
 
 @pytest.mark.parametrize(

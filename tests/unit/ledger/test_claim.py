@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.ledger.claim import CLAIM, GRAVE, STALE_AFTER_S, drop_claim, take_claim
+from fake_disk import at_most_bytes
+from windtunnel.ledger.claim import CLAIM, GRAVE, STALE_AFTER_S, drop_claim, read_claimant, take_claim
 from windtunnel.ledger.story import IN_FLIGHT_S
 
 
@@ -117,3 +119,30 @@ def test_a_driver_lets_no_claim_go_but_its_own(tmp_path: Path) -> None:
 
 def test_a_claim_outlasts_a_submission_that_may_still_be_on_its_way() -> None:
     assert STALE_AFTER_S > 2 * IN_FLIGHT_S
+
+
+def test_a_claim_that_the_disk_does_not_take_leaves_nothing(tmp_path: Path) -> None:
+    with at_most_bytes(0), pytest.raises(OSError, match="File too large"):
+        take_claim(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert take_claim(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [CLAIM]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "elsewhere", socket.gethostname(), "elsewhere 1", "a b c", "\0" * 40])
+def test_a_claim_that_names_nobody_counts_for_seconds_only(tmp_path: Path, text: str) -> None:
+    path = tmp_path / CLAIM
+    path.write_text(text)
+    assert [take_claim(tmp_path) for _ in range(2)] == [False, False]
+    assert read_claimant(tmp_path) is None
+    os.utime(path, (time.time() - 6, time.time() - 6))
+    assert [take_claim(tmp_path) for _ in range(2)] == [False, True]
+
+
+def test_a_claim_names_its_process(tmp_path: Path) -> None:
+    take_claim(tmp_path)
+    claimant = read_claimant(tmp_path)
+    assert claimant is not None
+    assert (claimant.host, claimant.pid) == (socket.gethostname(), os.getpid())
+    drop_claim(tmp_path)
+    assert read_claimant(tmp_path) is None

@@ -109,3 +109,8 @@ def test_a_shape_carries_the_flags_that_are_on(make_trial):
     cluster = {"cluster.sbatch": {"nice": "5", "exclusive": True, "hold": False}, "cluster.gpu_type": "a100"}
     shape = make_shape(make_trial({**cluster, "cluster.gpus_per_rank": 1}))
     assert (shape.flags, shape.gpu_type) == ((("exclusive", ""), ("nice", "5")), "a100")
+
+
+def test_more_combinations_than_can_be_planned_are_refused_before_they_are_listed(make_plan_settings):
+    with pytest.raises(SettingsError, match=r"has 8,000,000,000 trials, .*space.repeats \(1,000,000,000\)"):
+        list_combinations(make_plan_settings(values={"seed": (0, 1)}, repeats=10**9))

@@ -75,6 +75,11 @@ def test_a_loss_that_is_no_number_leaves_a_gap_and_valid_json():
     assert json.loads(embed_json({"a": figure}))["a"]["data"][0]["y"] == [1.0, None]
 
 
+def test_a_program_that_tells_no_loss_has_no_curve():
+    (row,) = make_ranking(CHEAP).rows
+    assert draw_loss_by_step((row,), {row.trial_id: (step(10, loss=None), step(20, loss=None))}) is None
+
+
 def test_names_cannot_end_the_script_or_become_markup():
     (row,) = make_ranking(Fake("</script><b>x</b>")).rows
     text = embed_json({"a": draw_throughput((row,))})

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from html.parser import HTMLParser
 
 import polars as pl
@@ -7,6 +8,8 @@ import pytest
 from fabricated_study import Fake, make_settings, make_sweep, write_study
 from windtunnel.artifacts import write_artifact
 from windtunnel.errors import ArtifactError, StudyError
+from windtunnel.ledger.log import append_event
+from windtunnel.records.goodput import TIMELINE, Mark, Phase
 from windtunnel.records.trial import Verdict
 from windtunnel.report.run import run_report
 
@@ -198,3 +201,18 @@ def test_facts_past_their_age_are_warned_of(study):
     study["device"].write_text(json.dumps(document))
     assert "device.json is" in report(study).text
     assert "topology.json is" not in report(study).text
+
+
+def test_where_the_time_of_all_attempts_went_stands_beside_their_cost(study):
+    assert "Where the time went" not in report(study).text  # no ledger tells it
+    trial_dir = next(study["sweep"].parent.parent.glob("trials/*/attempts/2")).parents[1]
+    started = append_event(trial_dir, "started", attempt=1)
+    append_event(trial_dir, "started", attempt=2)
+    marks = [Mark(Phase.TRAIN, started.at + 10.0, 0), Mark(Phase.DRAIN, started.at + 60.0, 100)]
+    lines = "".join(json.dumps(asdict(mark)) + "\n" for mark in marks)
+    (trial_dir / "attempts/1" / TIMELINE).write_text(lines)
+    words = report(study).words
+    table = words[words.index("Where the time went, measured over all attempts") :]
+    assert [word.strip() for word in table if word.strip()][1:8] == [
+        "Trial", "Wall time", "New steps/s", "Productive", "Start-up", "Drain", "Unknown"
+    ]  # fmt: skip

@@ -11,7 +11,9 @@ from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.data import DataSettings
 from windtunnel.settings.features import FeatureSettings
 from windtunnel.settings.model import ModelSettings
-from windtunnel.settings.study import FeaturizeSettings
+from windtunnel.settings.shapes import ShapeRule
+from windtunnel.settings.study import FeaturizeSettings, SpaceSettings
+from windtunnel.settings.sweep import ExclusionSettings, SweepSettings
 from windtunnel.settings.task import TaskSettings
 from windtunnel.settings.training import TrainingSettings
 
@@ -108,3 +110,29 @@ def test_a_settings_file_that_is_not_utf8_is_named(tmp_path):
     path.write_bytes("window: 3 # caf\u00e9\n".encode("latin-1"))
     with pytest.raises(SettingsError, match=r"task.yaml is not UTF-8 text .*: save it as UTF-8"):
         read_settings(TaskSettings, path)
+
+
+@pytest.mark.parametrize("kind", [SweepSettings, ExclusionSettings])
+def test_no_wait_is_longer_than_a_year(kind):
+    waits = [name for name in kind.model_fields if name.endswith(("_s", "hours")) and not name.startswith("budget")]
+    assert waits
+    for name in waits:
+        with pytest.raises(SettingsError, match=rf"{name!r} = 1e\+300: Input should be less than or equal to"):
+            parse_settings(kind, {name: 1e300}, where="sweep")
+
+
+def test_a_time_limit_and_a_price_have_bounds_too():
+    place = {"kind": "slurm", "partition": "main"}
+    for wrong in ({"time": "366-00:00:00"}, {"cost_per_node_hour": 1e308}, {"max_age_days": 1e9}):
+        with pytest.raises(SettingsError, match="less than or equal to"):
+            parse_settings(ClusterSettings, {**place, **wrong}, where="cluster")
+    with pytest.raises(SettingsError, match="less than or equal to"):
+        parse_settings(ShapeRule, {"time": "366-00:00:00"}, where="shape")
+
+
+def test_repeats_have_a_bound_and_long_lists_are_checked_at_once():
+    with pytest.raises(SettingsError, match="'repeats' = 1000000000: Input should be less than or equal to 100000"):
+        parse_settings(SpaceSettings, {"repeats": 10**9}, where="space")
+    assert len(SpaceSettings(values={"seed": tuple(range(100_000))}).values["seed"]) == 100_000
+    with pytest.raises(SettingsError, match=r"names \[1\] twice"):
+        parse_settings(SpaceSettings, {"values": {"a.b": [[1], [2], [1]]}}, where="space")

@@ -4,8 +4,8 @@ import json
 import pytest
 import torch
 
-from windtunnel.errors import DivergedError
-from windtunnel.training.failure import name_failure, write_failure
+from windtunnel.errors import CheckpointError, DivergedError
+from windtunnel.training.failure import is_echo, name_failure, write_failure
 
 
 def test_a_failure_is_left_with_its_type_message_and_last_line(tmp_path):
@@ -41,3 +41,22 @@ def test_a_full_disk_has_one_name_whoever_met_it():
 
 def test_another_error_keeps_its_class():
     assert name_failure(KeyError("x")) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("error", "secondary"),
+    [
+        (RuntimeError("[gloo/transport/tcp/pair.cc:537] Read error: Connection reset by peer"), True),
+        (torch.distributed.DistBackendError("NCCL error: remote process exited or there was a network error"), True),
+        (ConnectionResetError("Connection reset by peer"), False),
+        (RuntimeError("expected a tensor of 3 dims"), False),
+    ],
+)
+def test_an_error_that_only_saw_another_rank_go_is_marked_as_secondary(tmp_path, error, secondary):
+    assert json.loads(write_failure(tmp_path, 0, error).read_text())["secondary"] is secondary
+
+
+def test_a_save_that_broke_off_because_another_rank_went_is_secondary_as_well():
+    gone = CheckpointError("cannot write a checkpoint")
+    gone.__cause__ = RuntimeError("Connection closed by peer [10.77.1.3]:4237")
+    assert is_echo(gone)

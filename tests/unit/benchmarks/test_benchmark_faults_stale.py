@@ -1,0 +1,22 @@
+from benchmarks.faults_stale import BETWEEN, DEAD, FENCED, Case, Found, Order, is_publication, make_result
+
+
+def found(*, published=(), harmed=(), code=FENCED):
+    return Found(Case(BETWEEN, Order("trial", "log", True, point=7), DEAD, True), published, harmed, code)
+
+
+def test_the_renaming_of_a_whole_checkpoint_is_told_from_that_of_its_files():
+    assert is_publication("rename /checkpoints/.tmp-3-1-0d2f8ea5fbbd")
+    assert not is_publication("rename /checkpoints/.tmp-3-1-0d2f8ea5fbbd/.manifest.tmp")
+    assert not is_publication("rename /checkpoints/step-00000001")
+    assert not is_publication("open /checkpoints/.tmp-3-1-0d2f8ea5fbbd")
+
+
+def test_the_figure_is_the_share_of_writers_that_published():
+    result = make_result([found(), found(published=("step-00000003",)), found(code=4), found(harmed=("step 4",))])
+    assert result.figures == {"stale_publishes": 0.25}
+    assert result.cases == {"stale_publishes": 4}
+    rows = {row.name: row.median for row in result.rows}
+    assert rows["published nothing: between question and renaming"] == 0.75
+    assert rows["left all to its successor"] == 0.75
+    assert rows["ended by the fence"] == 0.75
