@@ -18,6 +18,7 @@ from windtunnel.checkpoints.retention import Retention, let_go
 from windtunnel.checkpoints.space import check_space
 from windtunnel.checkpoints.stage import Stager
 from windtunnel.comm.base import Comm, run_on_root
+from windtunnel.errors import FencedError
 from windtunnel.storage import name_storage_faults
 
 
@@ -97,7 +98,17 @@ class Saver:
                 self._let_go()
         except BaseException as error:  # handed to the trainer's thread, which raises it
             shutil.rmtree(temporary, ignore_errors=True)
-            self._failure = error
+            self._failure = self._find_reason(error)
+
+    def _find_reason(self, error: BaseException) -> BaseException:
+        """A folder that vanished, or a rank that did, is a successor's doing where there is one."""
+        try:
+            self._fence.check()
+        except FencedError as fenced:
+            return fenced
+        except OSError:
+            pass
+        return error
 
     def _let_go(self) -> None:
         try:
