@@ -40,7 +40,9 @@ def test_an_interrupted_command_is_killed_with_its_children(tmp_path):
     # The shell itself ends meanwhile; its child, which holds the pipe, must be killed.
     # Its input comes when the command is being waited for: earlier is too early to interrupt.
     shell = f"read go; sleep 60 & echo $! > {pids}; kill -INT $PPID"
-    code = f"from windtunnel.process import run_command; run_command(['sh', '-c', {shell!r}], stdin='go\\n')"
+    # A job in a shell's background ignores SIGINT, and so would all that it starts.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from windtunnel.process import run_command; run_command(['sh', '-c', {shell!r}], stdin='go\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.returncode == -signal.SIGINT
     deadline = time.monotonic() + 10
