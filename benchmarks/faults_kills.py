@@ -187,8 +187,10 @@ def count_lines(trial_dir: Path) -> int:
 
 def _read_host(tensor: torch.Tensor) -> dict[str, Any]:
     host: dict[str, Any] = unpack_json(tensor)
+    # Times, and notes of ranks that were slow by the clock, are of the machine and not of the run.
     meters = {key: value for key, value in host["meters"].items() if not key.endswith("times_s")}
-    return {**host, "meters": meters}
+    notes = [note for note in host["notes"] if not note.startswith("straggler")]
+    return {**host, "meters": meters, "notes": notes}
 
 
 def _read_bytes(tensor: torch.Tensor) -> bytes:
