@@ -147,15 +147,21 @@ class Server:
 @contextmanager
 def open_server(root: Path) -> Iterator[Server]:
     """Start it, and end it."""
+    with open_preloaded(root, "benchmarks.faults_crash_saver") as (commands, answers):
+        yield Server(commands, answers)
+
+
+@contextmanager
+def open_preloaded(root: Path, module: str) -> Iterator[tuple[IO[str], IO[str]]]:
+    """Run a module with the library, which is built in `root`; its input and output. It is killed at the end."""
     library = build_library(root)
     env = {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1"}
-    argv = [sys.executable, "-m", "benchmarks.faults_crash_saver"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(argv, text=True, env=env, cwd=ROOT, **pipes) as process:
+    with subprocess.Popen([sys.executable, "-m", module], text=True, env=env, cwd=ROOT, **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield Server(process.stdin, process.stdout)
+            yield process.stdin, process.stdout
         finally:
             process.kill()  # it has nothing to lose, and taking torch down takes seconds
 

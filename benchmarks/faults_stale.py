@@ -9,8 +9,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,9 +17,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from benchmarks.faults_crash import build_library
+from benchmarks.faults_crash import open_preloaded
 from benchmarks.faults_state import holds_state, link_checkpoints, make_manifest, make_state, save_state
-from benchmarks.harness import ROOT, PartResult, make_share_row
+from benchmarks.harness import PartResult, make_share_row
 from windtunnel.checkpoints.fence import Fence
 from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest
 from windtunnel.checkpoints.publish import remove_leftovers
@@ -242,16 +240,8 @@ class Server:
 @contextmanager
 def open_server(root: Path) -> Iterator[Server]:
     """Start it, and end it."""
-    env = {**os.environ, "LD_PRELOAD": str(build_library(root)), "OMP_NUM_THREADS": "1"}
-    argv = [sys.executable, "-m", "benchmarks.faults_stale_writer"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(argv, text=True, env=env, cwd=ROOT, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield Server(process.stdin, process.stdout)
-        finally:
-            process.kill()  # it has nothing to lose, and taking torch down takes seconds
+    with open_preloaded(root, "benchmarks.faults_stale_writer") as (commands, answers):
+        yield Server(commands, answers)
 
 
 def make_result(found: Sequence[Found]) -> PartResult:
