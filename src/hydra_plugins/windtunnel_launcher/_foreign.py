@@ -20,6 +20,7 @@ from windtunnel.launch.jobs import submit_calls, submit_local_call
 from windtunnel.launch.shapes import render_parameters
 from windtunnel.launch.slurmwatch import SlurmWatch
 from windtunnel.ledger.reconcile import Phase
+from windtunnel.ledger.tail import find_last_line
 from windtunnel.records.plan import Shape
 from windtunnel.settings.base import parse_settings
 from windtunnel.settings.cluster import ClusterSettings
@@ -133,7 +134,7 @@ def _read_return(job: "submitit.Job[JobReturn]", config: DictConfig) -> JobRetur
     if outcome == "success":
         returned: JobReturn = value
         return returned
-    return _failed(config, f"job {job.job_id} failed: {_last_line(str(value)) or 'it gave no reason'}")
+    return _failed(config, f"job {job.job_id} failed: {find_last_line(str(value)) or 'it gave no reason'}")
 
 
 def _failed(config: DictConfig, cause: str) -> JobReturn:
@@ -145,8 +146,4 @@ def _failed(config: DictConfig, cause: str) -> JobReturn:
 
 
 def _last_words(job: "submitit.Job[JobReturn]") -> str:
-    return _last_line(job.stderr() or "") or _last_line(job.stdout() or "") or "it wrote nothing"
-
-
-def _last_line(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "")
+    return find_last_line(job.stderr() or "") or find_last_line(job.stdout() or "") or "it wrote nothing"

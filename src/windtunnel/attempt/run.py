@@ -27,10 +27,10 @@ from windtunnel.attempt.ranks import StopRequest, catch_stop
 from windtunnel.attempt.refusal import find_refusal
 from windtunnel.attempt.settle import append_or_say, settle
 from windtunnel.attempt.verdict import count_exit_code, is_process_death, judge_ending
-from windtunnel.checkpoints.manifest import list_checkpoints, step_of
+from windtunnel.checkpoints.manifest import find_newest_step
 from windtunnel.errors import ArtifactError, BusyError, StudyError, UserError
 from windtunnel.fabric.placement import order_hosts
-from windtunnel.ledger.facts import read_end, read_outcome
+from windtunnel.ledger.facts import read_end, read_ends, read_outcome
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, write_next_attempt
 from windtunnel.ledger.lease import STALE_AFTER_S, Lease, take_lease
 from windtunnel.ledger.log import read_events
@@ -141,24 +141,18 @@ def _find_settled(folder: TrialFolder, grant: Grant) -> AttemptEnd | None:
 
 def find_saved_step(config: TrialConfig, folder: TrialFolder) -> int | None:
     """Step of the newest checkpoint that our trainer left; None without one, and for a program's own."""
-    found = [] if config.trial.runs_command else list_checkpoints(folder.path / "checkpoints")
-    return step_of(found[0]) if found else None
+    return None if config.trial.runs_command else find_newest_step(folder.path / "checkpoints")
 
 
 def _find_stuck(config: TrialConfig, folder: TrialFolder, step: int | None) -> str:
     if config.trial.runs_command:  # only the program knows whether it gets further
         return ""
-    return find_stuck(read_events(folder.path), _read_ends(folder), step=step)
+    return find_stuck(read_events(folder.path), read_ends(folder, read_attempt_numbers(folder)), step=step)
 
 
 def _has_budget(config: TrialConfig, folder: TrialFolder) -> bool:
-    earlier = read_retried(read_events(folder.path), _read_ends(folder))
+    earlier = read_retried(read_events(folder.path), read_ends(folder, read_attempt_numbers(folder)))
     return decide_retry(Run(Verdict.LOST), earlier, RetrySettings(lost=config.lost_retries)).again
-
-
-def _read_ends(folder: TrialFolder) -> dict[int, AttemptEnd]:
-    numbers = read_attempt_numbers(folder)
-    return {number: end for number in numbers if (end := read_end(folder.end(number))) is not None}
 
 
 def _say_again(end: AttemptEnd) -> None:

@@ -1,10 +1,10 @@
 """One trial's course through a sweep: what is known of it, and the lines printed about it."""
 
 import os
-import re
 import time
 from dataclasses import dataclass
 
+from windtunnel.checkpoints.manifest import find_newest_step
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.progress import Progress
 from windtunnel.ledger.facts import TrialFacts, read_facts
@@ -21,7 +21,6 @@ _REREAD_EACH_S = 0.3
 _REREAD_AT_LEAST_S = 300.0
 _NEWS_EACH_S = 0.2
 _SPARE_S = 900.0
-_STEP = re.compile(r"step-(\d{8,})")
 
 
 @dataclass
@@ -82,13 +81,15 @@ class Course:
 
         A user's own program names its checkpoints as it likes: then it is the newest step that it told of.
         """
+        checkpoints = self.folder.path / "checkpoints"
         try:
-            names = [entry.name for entry in (self.folder.path / "checkpoints").iterdir()]
+            newest = find_newest_step(checkpoints)
+            if newest is not None or not checkpoints.is_dir():
+                return newest or 0
+            own = any(not entry.name.startswith(".") for entry in checkpoints.iterdir())
         except OSError:
             return 0
-        own = any(not name.startswith(".") for name in names)
-        told = self.progress.read_last_step() if own else 0
-        return max((int(match[1]) for name in names if (match := _STEP.fullmatch(name))), default=told)
+        return self.progress.read_last_step() if own else 0
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""

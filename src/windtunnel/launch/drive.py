@@ -40,7 +40,7 @@ class Driver:
         self._backend = backend
         self._say = say
         self._nodes = nodes
-        self._judge = Judge(context.sweep, backend, nodes)
+        self._judge = Judge(context.study, context.sweep, backend, nodes)
         self._submitter = Submitter(context, backend, nodes, say=say)
         self._urgent_until = float("-inf")
         self._waits_at = time.monotonic() + _FIRST_WAITS_S

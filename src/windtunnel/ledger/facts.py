@@ -1,5 +1,6 @@
 """All that a trial's folder tells of it, read at once. Reads only; what it means is for `ledger.reconcile`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,10 @@ def read_facts(folder: TrialFolder, *, steps: int) -> TrialFacts:
     """The facts of the trial whose id is the folder's name, and which is done after `steps` steps."""
     attempts = read_attempt_numbers(folder)
     outcome, problem = read_outcome(folder, steps=steps)
-    ends = {number: end for number in attempts if (end := read_end(folder.end(number))) is not None}
     return TrialFacts(
         events=tuple(read_events(folder.path)),
         attempts=tuple(attempts),
-        ends=ends,
+        ends=read_ends(folder, attempts),
         outcome=outcome,
         done_problem=problem,
         holder=read_live_holder(folder.lease),
@@ -67,6 +67,11 @@ def read_end(path: Path) -> AttemptEnd | None:
         return read_artifact(path, AttemptEnd)
     except (ArtifactError, InputFileError):
         return None
+
+
+def read_ends(folder: TrialFolder, attempts: Iterable[int]) -> dict[int, AttemptEnd]:
+    """The END.json of each of these attempts that has one."""
+    return {number: end for number in attempts if (end := read_end(folder.end(number))) is not None}
 
 
 def _read_life(folder: TrialFolder, attempts: list[int]) -> float:

@@ -229,6 +229,22 @@ def test_a_live_driver_follows_a_wish_to_cancel_and_the_next_command_runs_the_tr
     assert len(backend.submitted) == 2
 
 
+def test_a_trial_that_was_cancelled_for_another_study_alone_goes_on_for_this_one(tmp_path: Path) -> None:
+    driver, course, backend = begin(tmp_path)
+    attempt = start_attempt(course.folder, "1")
+    append_event(course.folder.path, "cancelling", attempt=attempt, user="rosa", study="other")
+    end_attempt(course.folder, attempt, Verdict.PREEMPTED, job_id="1")
+    backend.sights["1"] = JobSight(Phase.UNSURE)
+    for _ in range(2):
+        driver.step([course])
+    assert course.entry is None
+    assert len(backend.submitted) == 2
+    start_attempt(course.folder, "2")
+    write_artifact(course.folder.done, make_outcome(course.trial.id, attempt=2))
+    driver.step([course])
+    assert course.entry.verdict == Verdict.COMPLETED
+
+
 def test_a_wish_reaches_a_trial_that_was_about_to_be_submitted(tmp_path: Path) -> None:
     driver, course, backend = begin(tmp_path, step=False)
     course.folder.path.mkdir(parents=True)
