@@ -31,12 +31,14 @@ def collapse_hostlist(names: Iterable[str]) -> str:
     """The shortest usual form, in order of first appearance: `n[0-3,7]`."""
     groups: dict[tuple[str, int], list[int]] = {}
     plain: dict[str, None] = {}
-    for name in names:
-        match = _TAIL_NUMBER.fullmatch(name)
+    matches = [(name, _TAIL_NUMBER.fullmatch(name)) for name in names]
+    padded = {(m[1], len(m[2])) for _, m in matches if m is not None and m[2].startswith("0") and len(m[2]) > 1}
+    for name, match in matches:
         if match is None:
             plain[name] = None
         else:
-            width = len(match[2]) if match[2].startswith("0") and len(match[2]) > 1 else 0
+            # node10 goes with node09: as wide, and so written alike.
+            width = len(match[2]) if (match[1], len(match[2])) in padded else 0
             groups.setdefault((match[1], width), []).append(int(match[2]))
     return ",".join([*plain, *(_render_group(prefix, width, n) for (prefix, width), n in groups.items())])
 

@@ -16,6 +16,7 @@ from windtunnel.fabric.osu import is_osu_title, parse_osu
 from windtunnel.fabric.sinfo import is_header, is_row, parse_sinfo
 from windtunnel.fabric.slurm_address import is_pattern, parse_addresses
 from windtunnel.fabric.slurm_conf import parse_conf
+from windtunnel.fabric.slurm_config import parse_slurm_config
 from windtunnel.fabric.slurm_nodes import parse_nodes_json, parse_nodes_text
 from windtunnel.fabric.slurm_show import parse_show
 from windtunnel.fabric.slurm_yaml import parse_yaml
@@ -24,12 +25,13 @@ from windtunnel.fabric.topology import Topology
 Parser = Callable[[str], Topology]
 KINDS = (
     "topology.conf, topology.yaml, `scontrol show topology`, SLURM_TOPOLOGY_ADDR of several nodes, `scontrol show "
-    "node`, sinfo, Gres strings, `nvidia-smi topo -m`, `topo -p2p` or `-L`, hwloc XML, NCCL topology XML, "
-    "ibnetdiscover, logs of nccl-tests or OSU"
+    "node`, slurm.conf, sinfo, Gres strings, `nvidia-smi topo -m`, `topo -p2p` or `-L`, hwloc XML, NCCL topology "
+    "XML, ibnetdiscover, logs of nccl-tests or OSU"
 )
 _SHOWN = re.compile(r"(?:^|\s)(?:SwitchName=\S+\s+Level=|AggregatedBlock=|BlockName=\S+\s+BlockIndex=)")
 _CONFIGURED = re.compile(r"^\s*#?\s*(?:SwitchName|BlockName|BlockSizes)\s*=", re.IGNORECASE | re.MULTILINE)
 _NODE = re.compile(r"(?:^|\n)\s*NodeName=\S+\s+(?:Arch|CoresPerSocket|NodeHostName|CPUAlloc|State)=", re.DOTALL)
+_CONFIGURED_NODE = re.compile(r"^\s*NodeName\s*=\s*\S+", re.IGNORECASE | re.MULTILINE)
 _YAML = re.compile(r"^(?:---\s*$|\s*(?:-\s+)?topology\s*:)", re.MULTILINE)
 _XML_ROOTS = ((re.compile(r"<(?:topology|root)[\s>]"), parse_hwloc), (re.compile(r"<system[\s>]"), parse_graph))
 _JSON_KEYS = (
@@ -78,6 +80,7 @@ def _find_by_lines(text: str) -> Parser | None:
         (parse_addresses, lambda: _has_address(text, lines)),
         (parse_nodes_text, lambda: _NODE.search(text) is not None),
         (parse_conf, lambda: _CONFIGURED.search(text) is not None),
+        (parse_slurm_config, lambda: _CONFIGURED_NODE.search(text) is not None),
         (parse_matrix, lambda: any(is_matrix_header(line) for line in lines)),
         (parse_list, lambda: any(is_list_line(line) for line in lines)),
         (parse_yaml, lambda: _YAML.search(text) is not None),

@@ -19,6 +19,7 @@ _COLLECTORS: Mapping[Kind, Callable[[Topology], Facts]] = {
     "ibnetdiscover": collect_network_facts,
     "topology-address": collect_address_facts,
     "scontrol-node": collect_node_facts,
+    "slurm.conf": collect_node_facts,
     "sinfo": collect_sinfo_facts,
     "gres": collect_gres_facts,
     "nvidia-smi-topo": collect_link_facts,

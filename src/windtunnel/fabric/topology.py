@@ -19,6 +19,7 @@ Kind = Literal[
     "scontrol-topology",
     "topology-address",
     "scontrol-node",
+    "slurm.conf",
     "sinfo",
     "gres",
     "nvidia-smi-topo",
