@@ -73,4 +73,4 @@ def list_differences(expected: Any, got: Any, where: str = "") -> Iterable[str]:
             else:
                 yield f"{where}{key} is absent, expected {value!r}"
     elif expected != got or isinstance(expected, bool) != isinstance(got, bool):
-        yield f"{where.removesuffix('.')} is {got!r}, expected {expected!r}"
+        yield f"{where.removesuffix('.') or 'value'} is {got!r}, expected {expected!r}"

@@ -15,6 +15,7 @@ from windtunnel.records.cluster import Switch
 
 _SECTION = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"([SHR])-([0-9a-fA-F]+)"(?:\s*#\s*"([^"]*)")?')
 _PORT = re.compile(r'^\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*"([SHR])-([0-9a-fA-F]+)"\[(\d+)\]')
+_DESCRIPTION = re.compile(r'#[^"]*"([^"]*)"')
 _ADAPTER = re.compile(r"(\S+)\s+(?:HCA-\d+|(?:mlx|hfi|qib|ib)\w*_\d+|mlx\d+)")
 _AGGREGATION = "Aggregation Node"
 """What switches with in-network reduction show beside themselves; no host."""
@@ -58,6 +59,7 @@ def parse_ibnetdiscover(text: str) -> Topology:
 
 def _read_devices(text: str, findings: list[Finding]) -> dict[str, _Device]:
     devices: dict[str, _Device] = {}
+    others: dict[str, tuple[str, int]] = {}
     current: _Device | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         if match := _SECTION.match(line):
@@ -68,9 +70,18 @@ def _read_devices(text: str, findings: list[Finding]) -> dict[str, _Device]:
                 findings.append(Finding("warning", "no-device", "a port stands before any device", number, 1))
             else:
                 current.neighbours.append(f"{match[2]}-{match[3]}")
+                said = _DESCRIPTION.search(line, match.end())
+                others.setdefault(f"{match[2]}-{match[3]}", (said[1].strip() if said else "", number))
         elif line.startswith("["):
             findings.append(Finding("warning", "cut-record", "the line of a port is cut short", number, 1))
-    return devices
+    for key in sorted(others.keys() - devices.keys()):
+        text_of = f"a cable goes to {key}, which has no section: its other cables are unknown"
+        findings.append(Finding("warning", "undescribed", text_of, others[key][1], 1))
+    return devices | {
+        key: _Device(key[0], key[2:], description, line)
+        for key, (description, line) in others.items()
+        if key not in devices
+    }
 
 
 def _name_all(devices: Mapping[str, _Device], findings: list[Finding]) -> dict[str, str]:
@@ -94,8 +105,6 @@ def _read_tree(
     devices: Mapping[str, _Device], names: Mapping[str, str], findings: list[Finding]
 ) -> tuple[Switch, ...]:
     cables = _join_cables(devices)
-    for key in sorted({other for others in cables.values() for other in others} - devices.keys()):
-        findings.append(Finding("warning", "undescribed", f"a cable goes to {key}, which the file does not describe"))
     levels = _find_levels(devices, names, cables)
     switches = []
     for key, device in devices.items():

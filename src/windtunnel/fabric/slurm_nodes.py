@@ -17,7 +17,10 @@ def parse_nodes_text(text: str) -> Topology:
     """Nodes of the text form; a field that is cut off or absent is None."""
     findings: list[Finding] = []
     hosts = []
-    for offset, fields in find_records(text, "NodeName"):
+    records = list(find_records(text, "NodeName"))
+    if records and not text.endswith("\n") and len(records[-1][1]) > 1:
+        records[-1][1].popitem()  # the text may end inside it
+    for offset, fields in records:
         hosts.append(_read_fields(fields))
         if "State" not in fields:
             line, column = place_of(text, offset)
