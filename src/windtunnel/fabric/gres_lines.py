@@ -5,7 +5,8 @@ import re
 from windtunnel.fabric.topology import Topology
 from windtunnel.gres import parse_gres
 
-_LINE = re.compile(r"(?:gres[/:])?[a-z_]\w*(?:[:=(]\S*|,\S*)?|\(null\)|N/A")
+# A bare word may be a resource, but is a host as well as not: only usual names stand alone.
+_LINE = re.compile(r"(?:gres[/:])?(?:[a-z_]\w*[:=(,]\S*|gpu|mps|shard|nic|mic)|\(null\)|N/A")
 
 
 def is_gres_line(line: str) -> bool:
