@@ -100,14 +100,14 @@ def judge_by_slurm(topology: Topology) -> str | None:
     """
     if topology.kind != "topology.conf":
         return None
-    bare = topology.find("no-children")
-    if topology.find("twice"):
-        name = next(
-            n for n in (s.name for s in topology.switches) if [s.name for s in topology.switches].count(n) > 1
-        )
-        return f"fatal: Switch ({name}) has already been defined"
-    if bare:
-        return f"fatal: Switch configuration ({bare[0].text.split()[1]}) lacks children"
+    bare = {finding.text.split()[1] for finding in topology.find("no-children")}
+    seen: set[str] = set()
+    for switch in topology.switches:
+        if switch.name in seen:
+            return f"fatal: Switch ({switch.name}) has already been defined"
+        if switch.name in bare:
+            return f"fatal: Switch configuration ({switch.name}) lacks children"
+        seen.add(switch.name)
     for switch in topology.switches:
         names = {other.name for other in topology.switches} - {switch.name}
         missing = [child for child in reversed(switch.switches) if child not in names]

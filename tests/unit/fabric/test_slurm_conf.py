@@ -74,6 +74,22 @@ def test_a_cycle_names_the_switch_that_all_cycles_share():
     assert (facts["levels"], facts["usable"]) == (None, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (
+            "SwitchName=a\nSwitchName=b Nodes=n1\nSwitchName=b Nodes=n2",
+            "fatal: Switch configuration (a) lacks children",
+        ),
+        ("SwitchName=b Nodes=n1\nSwitchName=b Nodes=n2", "fatal: Switch (b) has already been defined"),
+        ("SwitchName=a Switches=b,c\nSwitchName=b Nodes=n1", "fatal: Switch configuration a has invalid child (c)"),
+        ("SwitchName=a Nodes=n1", None),
+    ],
+)
+def test_what_slurm_would_say_is_its_first_complaint(text, verdict):
+    assert facts_of(text)["slurm_22_05_8"] == verdict
+
+
 def test_a_list_cut_short_leaves_the_nodes_unknown():
     topology = parse_conf("SwitchName=a Nodes=n[1-4\nSwitchName=b Nodes=n5")
     facts = collect_facts(topology)

@@ -1,6 +1,6 @@
 import pytest
-from fabric_samples import GRES, SAMPLES
 
+from fabric_samples import GRES, SAMPLES
 from windtunnel.errors import InputFileError
 from windtunnel.fabric.detect import parse_topology
 
