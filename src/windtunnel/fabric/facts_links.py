@@ -106,7 +106,7 @@ def _collect_affinity_facts(topology: Topology, machine: Machine) -> dict[str, A
     own = {gpu.name: gpu.memory_numa for gpu in gpus if gpu.memory_numa is not None}
     islands = [[int(name[3:]) for name in numa if numa[name] == node] for node in unique(numa.values())]
     all_cpus = len(cpus) == len(gpus) and not topology.find("affinity-clipped")
-    all_numa = bool(gpus) and all(gpu.numa for gpu in gpus)
+    all_numa = bool(gpus) and all(gpu.numa not in (None, "", "N/A") for gpu in gpus)
     return {
         "cpu_affinity": cpus,
         "cpu_affinity_sets": len(set(cpus.values()) - {""}) if all_cpus else None,

@@ -43,7 +43,7 @@ def collect_network_facts(topology: Topology) -> dict[str, Any]:
     nodes = list_nodes(topology)
     facts: dict[str, Any] = {
         "plugin": topology.plugin,
-        "nodes": None if unread else len(nodes),
+        "nodes": None if unread or (topology.errors and not nodes) else len(nodes),
         "usable": not topology.errors and bool(nodes),
         "glued": bool(topology.find("glued")),
         "records": topology.records,

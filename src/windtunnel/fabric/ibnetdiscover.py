@@ -17,6 +17,7 @@ _SECTION = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"([SHR])-([0-9a-fA-F]+)"(?:\s*#\
 _PORT = re.compile(r'^\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*"([SHR])-([0-9a-fA-F]+)"\[(\d+)\]')
 _DESCRIPTION = re.compile(r'#[^"]*"([^"]*)"')
 _ADAPTER = re.compile(r"(\S+)\s+(?:HCA-\d+|(?:mlx|hfi|qib|ib)\w*_\d+|mlx\d+)")
+_NO_NAMES = frozenset({"localhost", "(none)", "localhost.localdomain"})
 _AGGREGATION = "Aggregation Node"
 """What switches with in-network reduction show beside themselves; no host."""
 
@@ -86,7 +87,7 @@ def _read_devices(text: str, findings: list[Finding]) -> dict[str, _Device]:
 
 def _name_all(devices: Mapping[str, _Device], findings: list[Finding]) -> dict[str, str]:
     """Name of each switch and host: its description where that is its own, else its id."""
-    described = [device.description for device in devices.values() if device.kind == "S"]
+    described = [device.description for device in devices.values()]
     names = {}
     for key, device in devices.items():
         if device.kind == "S":
@@ -94,8 +95,10 @@ def _name_all(devices: Mapping[str, _Device], findings: list[Finding]) -> dict[s
             names[key] = device.description if own else key
         elif device.kind == "H" and _AGGREGATION not in device.description:
             match = _ADAPTER.fullmatch(device.description)
-            names[key] = match[1] if match else key
-            if match is None:
+            # A host has an adapter of one name once: two that say the same are of hosts that were never named.
+            own = match is not None and match[1] not in _NO_NAMES and described.count(device.description) == 1
+            names[key] = match[1] if match is not None and own else key
+            if not own:
                 text = f"adapter {key} does not say its host: {device.description!r}"
                 findings.append(Finding("warning", "unnamed-host", text, device.line, 1))
     return names

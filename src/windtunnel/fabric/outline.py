@@ -138,7 +138,7 @@ def _describe_nodes(nodes: Sequence[str]) -> str:
 
 def _numa_of(device: Device, machine: Machine) -> str | None:
     """As the file says; an adapter of a link matrix stands where a GPU does that it reaches within the NUMA node."""
-    if device.numa:
+    if device.numa not in (None, "", "N/A"):
         return device.numa
     if device.kind != "nic":
         return None

@@ -29,6 +29,13 @@ def test_an_adapter_that_does_not_name_its_host_is_a_finding():
     assert topology.find("unnamed-host")
 
 
+def test_adapters_that_say_the_same_are_of_hosts_without_a_name():
+    topology = parse_ibnetdiscover(
+        IBNET.replace("node3 mlx5_0", "node1 mlx5_0").replace("node2 HCA-1", "localhost HCA-1")
+    )
+    assert {host.name for host in topology.hosts} == {f"H-000000000000000{i}" for i in (1, 2, 3)}
+
+
 def test_a_cut_file_says_what_it_does_not_describe():
     topology = parse_ibnetdiscover(IBNET[: IBNET.index('Switch\t36 "S-0000e41d2d0300b1"')])
     assert "S-0000e41d2d0300b1" in topology.find("undescribed")[-1].text

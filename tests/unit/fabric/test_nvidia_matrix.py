@@ -93,6 +93,12 @@ def test_a_matrix_that_contradicts_itself_is_refused(text, reason):
     assert reason in facts["reason"]
 
 
+def test_numa_nodes_that_the_driver_does_not_tell_are_unknown():
+    facts = collect_facts(parse_matrix(MATRIX.replace("\t0\t\tN/A", "\tN/A\t\tN/A")))
+    assert facts["numa"] == {"GPU0": "N/A", "GPU1": "1"}
+    assert (facts["n_numa"], facts["islands_by_numa"]) == (None, None)
+
+
 def test_peer_to_peer_matrices_are_another_kind():
     facts = collect_facts(parse_matrix(P2P))
     assert (facts["kind"], facts["n_gpus"], facts["all"]) == ("nvidia-smi-p2p", 2, "OK")
