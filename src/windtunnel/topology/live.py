@@ -3,7 +3,9 @@
 import shutil
 from pathlib import Path
 
+from windtunnel.device.probe import ask_nvidia_smi
 from windtunnel.errors import ClusterError, CommandError
+from windtunnel.fabric.locality import complete_machine, read_gpu_buses
 from windtunnel.fabric.nvidia_matrix import parse_matrix
 from windtunnel.fabric.slurm_nodes import parse_nodes_text
 from windtunnel.fabric.slurm_show import parse_show
@@ -32,12 +34,17 @@ def read_live_hosts() -> Topology:
 
 
 def read_live_machine(sysfs: Path = SYSFS) -> Topology:
-    """This machine: by nvidia-smi, which alone knows NVLink, where it works, else by sysfs."""
-    if shutil.which("nvidia-smi") is not None:
-        finished = run_command(["nvidia-smi", "topo", "-m"], timeout_s=_TIMEOUT_S, check=False)
-        if not finished.code:
-            return parse_matrix(finished.stdout)
-    return parse_sysfs(read_sysfs(sysfs))
+    """This machine: sysfs, and what nvidia-smi says besides where it works, since it alone knows NVLink."""
+    found = parse_sysfs(read_sysfs(sysfs))
+    if shutil.which("nvidia-smi") is None:
+        return found
+    finished = run_command(["nvidia-smi", "topo", "-m"], timeout_s=_TIMEOUT_S, check=False)
+    matrix = parse_matrix(finished.stdout)
+    if finished.code or matrix.errors:
+        return found
+    told = ask_nvidia_smi()
+    buses = read_gpu_buses(told["rows"], told["fields"]) if "rows" in told else {}
+    return complete_machine(matrix, found, buses)
 
 
 def read_sysfs(root: Path) -> dict[str, str]:
