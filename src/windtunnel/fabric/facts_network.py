@@ -58,11 +58,13 @@ def collect_network_facts(topology: Topology) -> dict[str, Any]:
 def collect_address_facts(topology: Topology) -> dict[str, Any]:
     """Facts of nodes that each tell their own place."""
     levels = {len(host.path) for host in topology.hosts if host.path is not None}
+    tops = {host.path[0] for host in topology.hosts if host.path}
     return {
         "plugin": topology.plugin,
         "nodes": None if topology.records != len(topology.hosts) else len(topology.hosts),
         "levels": levels.pop() if len(levels) == 1 else None,
         "parents": list(list_parents(topology)),
+        "root": tops.pop() if len(tops) == 1 else None,
         "paths": {host.name: None if host.path is None else list(host.path) for host in topology.hosts},
     }
 

@@ -11,7 +11,7 @@ _UNTOLD = frozenset({None, "", "N/A"})
 
 
 def read_gpu_buses(rows: str, fields: tuple[str, ...]) -> dict[str, str]:
-    """PCI address by GPU, from what `nvidia-smi --query-gpu` prints of `fields`; lines of other width are left out."""
+    """PCI address by GPU, from what `nvidia-smi --query-gpu` prints of `fields`; other lines are left out."""
     cells = [[cell.strip() for cell in row.split(",")] for row in rows.splitlines()]
     index, bus = fields.index("index"), fields.index("pci.bus_id")
     return {f"GPU{row[index]}": normal_bus(row[bus]) for row in cells if len(row) == len(fields)}

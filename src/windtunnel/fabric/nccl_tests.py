@@ -13,7 +13,7 @@ from windtunnel.fabric.nccl_guess import find_operation, find_ranks
 from windtunnel.fabric.timings import Sample, TimingRow, Timings
 from windtunnel.fabric.topology import Finding, Topology
 
-_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\s*\d+: )")
+_PREFIX = re.compile(r"^(?:\[[^\]]*\d+,\d+\]<std(?:out|err)>:\s?|\s*[\w.-]+: (?=\s*[#\d]))")
 _PROGRAM = re.compile(
     r"\b(all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|gather|scatter|sendrecv|hypercube)_perf\b"
 )

@@ -162,7 +162,7 @@ def _title(device: Device) -> str:
 
 def _describe_device(device: Device, machine: Machine) -> str:
     if device.kind == "nic" or not machine.links:
-        return ", ".join(filter(None, (device.pci, device.model, *device.parts)))
+        return ", ".join(part for part in (device.pci, device.model, *device.parts) if part and part != device.name)
     peers = [gpu.name for gpu in machine.of_kind("gpu") if gpu.name != device.name]
     to_peers = [code for peer in peers if (code := machine.link(device.name, peer)) is not None]
     counts = ", ".join(f"{code} to {to_peers.count(code)}" for code in sorted(set(to_peers), key=nearness))

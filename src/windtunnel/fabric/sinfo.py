@@ -52,14 +52,14 @@ _NULL = "(null)"
 
 def is_header(line: str) -> bool:
     """Whether a line is a row of sinfo's titles."""
-    words = line.split()
+    words = _split(line)
     known = [word for word in words if word in _TITLES or word in _OTHER_TITLES]
     return len(words) > 1 and len(known) == len(words) and any(_TITLES.get(word) == "hosts" for word in words)
 
 
 def is_row(line: str) -> bool:
     """Whether a line without a header looks like sinfo's by node: a name, then a state or resources."""
-    cells = line.split()
+    cells = _split(line)
     return len(cells) >= 2 and any(_STATE.fullmatch(c) for c in cells[1:]) and "=" not in line and ":" not in cells[0]
 
 
@@ -74,7 +74,7 @@ def parse_sinfo(text: str) -> Topology:
         if not line.strip():
             continue
         if is_header(line):
-            titles = [(match[0], match.start()) for match in re.finditer(r"\S+", line)]
+            titles = [(match[0], match.start()) for match in re.finditer(r"[^\s|]+", line)]
             continue
         rows += 1
         cells = _cells_by_title(line, titles) if titles else _cells_by_form(line, number, findings)
@@ -87,7 +87,7 @@ def parse_sinfo(text: str) -> Topology:
 
 
 def _cells_by_title(line: str, titles: Sequence[tuple[str, int]]) -> dict[str, str]:
-    words = line.split()
+    words = _split(line)
     if len(words) != len(titles):
         ends = [start for _, start in titles[1:]] + [len(line)]
         words = [line[start:end].strip() for (_, start), end in zip(titles, ends, strict=True)]
@@ -95,7 +95,7 @@ def _cells_by_title(line: str, titles: Sequence[tuple[str, int]]) -> dict[str, s
 
 
 def _cells_by_form(line: str, number: int, findings: list[Finding]) -> dict[str, str]:
-    first, *rest = line.split()
+    first, *rest = _split(line)
     cells = {"hosts": first}
     resources = []
     for cell in rest:
@@ -117,8 +117,8 @@ def _read_host(name: str, cells: Mapping[str, str]) -> Host:
         cores_per_socket=_count(cells.get("cores_per_socket")),
         threads_per_core=_count(cells.get("threads_per_core")),
         gres_text=cells.get("gres"),
-        gres=parse_gres(cells["gres"]) if "gres" in cells else None,
-        gres_used=parse_gres(cells["gres_used"]) if "gres_used" in cells else None,
+        gres=parse_gres(cells["gres"]) if cells.get("gres") else None,
+        gres_used=parse_gres(cells["gres_used"]) if cells.get("gres_used") else None,
         state=cells.get("state") or None,
         weight=_count(cells.get("weight")),
     )
@@ -126,6 +126,11 @@ def _read_host(name: str, cells: Mapping[str, str]) -> Host:
     if len(parts) == 3:
         host = replace(host, sockets=parts[0], cores_per_socket=parts[1], threads_per_core=parts[2])
     return host
+
+
+def _split(line: str) -> list[str]:
+    """Cells, which people also have parted by bars (`-o "%N|%G"`)."""
+    return [cell.strip() for cell in line.split("|")] if "|" in line else line.split()
 
 
 def _count(text: str | None) -> int | None:

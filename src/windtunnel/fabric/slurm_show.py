@@ -54,13 +54,12 @@ def parse_show(text: str) -> Topology:
 
 def _find_glued(text: str, offsets: list[int]) -> list[Finding]:
     """Records that do not begin a line, as text reflowed by an editor has them."""
-    places = [place_of(text, offset) for offset in offsets]
-    glued = [(line, column) for line, column in places if text.splitlines()[line - 1][: column - 1].strip()]
+    glued = [offset for offset in offsets if text[text.rfind("\n", 0, offset) + 1 : offset].strip()]
     head = text[: offsets[0]] if offsets else text
     unread = (
         [] if _NOISE.search(head) else [Finding("warning", "unread", f"not understood: {head.strip()[:60]!r}", 1, 1)]
     )
     return unread + [
-        Finding("warning", "glued", "a record begins inside a line: the text was reflowed", line, column)
-        for line, column in glued
+        Finding("warning", "glued", "a record begins inside a line: the text was reflowed", *place_of(text, offset))
+        for offset in glued
     ]

@@ -15,6 +15,7 @@ PATTERNS = (
     "bus/pci/devices/*/numa_node",
     "bus/pci/devices/*/local_cpulist",
     "bus/pci/devices/*/net/*/mtu",
+    "bus/pci/devices/*/virtio*/net/*/mtu",
     "bus/pci/devices/*/infiniband/*/node_guid",
     "devices/system/node/node*/cpulist",
     "devices/system/node/node*/distance",
@@ -22,7 +23,7 @@ PATTERNS = (
 )
 """Files that are read here, as globs below /sys."""
 _DEVICE = re.compile(r"bus/pci/devices/([^/]+)/(class|numa_node|local_cpulist)")
-_NAME = re.compile(r"bus/pci/devices/([^/]+)/(?:net|infiniband)/([^/]+)/")
+_NAME = re.compile(r"bus/pci/devices/([^/]+)/(?:virtio\d+/)?(?:net|infiniband)/([^/]+)/")
 _NODE = re.compile(r"devices/system/node/node(\d+)/(cpulist|distance|meminfo)")
 _TOTAL = re.compile(r"MemTotal:\s*(\d+) kB")
 _KINDS: tuple[tuple[str, DeviceKind], ...] = (

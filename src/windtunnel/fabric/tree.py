@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from windtunnel.fabric.topology import UNKNOWN_LEVEL, Finding, unique
 from windtunnel.records.cluster import Switch
 
+_TRIED = 50
+"""Switches that are tried for being in all cycles: those with the most switches below."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -54,7 +57,7 @@ def find_cycle(switches: Mapping[str, Switch]) -> str | None:
     edges = {name: [c for c in s.switches if c in switches] for name, s in switches.items()}
     left = _peel(edges)
     by_degree = sorted(left, key=lambda name: -sum(child in left for child in edges[name]))
-    for name in by_degree:
+    for name in by_degree[:_TRIED]:
         if not _peel({other: [c for c in edges[other] if c != name] for other in left if other != name}):
             return name
     return by_degree[0] if by_degree else None

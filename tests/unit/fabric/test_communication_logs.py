@@ -31,7 +31,7 @@ def test_a_whole_log_is_read():
     assert (facts["in_place_wrong"], facts["program_version"]) == (["0", "N/A"], "2.17.2")
 
 
-@pytest.mark.parametrize("prefix", ["[1,0]<stdout>: ", "[1,12]<stdout>:", "0: ", " 3: "])
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>: ", "[prterun-h-7@1,12]<stdout>:", "0: ", " 3: ", "node-01: "])
 def test_what_mpirun_or_srun_put_before_lines_is_left_out(prefix):
     text = "".join(f"{prefix}{line}\n" for line in NCCL_LOG.splitlines())
     assert collect_facts(parse_nccl_tests(text)) == collect_facts(parse_nccl_tests(NCCL_LOG))

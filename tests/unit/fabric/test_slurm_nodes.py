@@ -54,6 +54,11 @@ def test_sinfos_cells_that_fill_their_width_are_told_by_the_titles_place():
     assert [(h.name, h.gres_text, h.state) for h in hosts] == [("n1", "gpu:a100:4", "idle"), ("n2", "(null)", "mix")]
 
 
+def test_sinfo_with_bars_may_have_empty_cells():
+    hosts = parse_sinfo("HOSTNAMES|GRES|STATE\nn1||idle\nn2|gpu:2|mix\n").hosts
+    assert [(host.name, host.gres_text, host.state) for host in hosts] == [("n1", "", "idle"), ("n2", "gpu:2", "mix")]
+
+
 def test_sinfo_by_partition_expands_node_lists():
     facts = collect_facts(
         parse_sinfo("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\np* up infinite 3 idle n[1-3]\n")
