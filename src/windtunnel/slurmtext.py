@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+_MOST_DIGITS = 18
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
 
 
@@ -25,3 +26,8 @@ def split_fields(chunk: str) -> dict[str, str]:
     for match, end in zip(matches, ends, strict=True):
         fields.setdefault(match[1], chunk[match.end() : end].strip())
     return fields
+
+
+def read_count(text: str | None) -> int | None:
+    """A whole number as Slurm prints it; None for anything else, such as `UNLIMITED` or `8+`."""
+    return int(text) if text is not None and text.isdecimal() and len(text) <= _MOST_DIGITS else None

@@ -65,11 +65,14 @@ def run_lint(file: Path | None, nodes: Path | None) -> int:
     from windtunnel.errors import InputFileError
     from windtunnel.fabric.facts import render_finding
     from windtunnel.fabric.lint import lint_topology
+    from windtunnel.fabric.topology import NETWORKS
     from windtunnel.topology.live import read_live_hosts, read_live_network
 
     network = read_live_network() if file is None else _read(file)
-    if not network.switches and not network.blocks and not network.findings:
-        raise InputFileError(f"{file or 'this cluster'} has no switch and no block: there is nothing to check")
+    if network.kind not in NETWORKS or not (network.switches or network.blocks or network.findings):
+        raise InputFileError(
+            f"{file or 'this cluster'} describes no switches and no blocks: there is nothing to check"
+        )
     cluster: Sequence[Host] | None = None
     if nodes is not None:
         cluster = _read(nodes).hosts

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 
 from windtunnel.fabric.topology import Block, Finding
 from windtunnel.hostlist import collapse_hostlist
+from windtunnel.slurmtext import read_count
 
 _MAX_LEVEL = 15
 
 
 def read_sizes(texts: Sequence[str], findings: list[Finding], *, line: int | None) -> tuple[int, ...] | None:
     """Block sizes as configured; None, and an error, where they are no numbers."""
-    stripped = [text.strip() for text in texts if text.strip()]
-    if not stripped or not all(text.isdecimal() and int(text[:18]) > 0 for text in stripped):
+    found = [read_count(text.strip()) for text in texts if text.strip()]
+    sizes = tuple(size for size in found if size)
+    if not sizes or len(sizes) != len(found):
         findings.append(Finding("error", "block-sizes", f"block sizes {','.join(texts)!r} are no numbers", line, 1))
         return None
-    sizes = tuple(int(text[:18]) for text in stripped)
     for size in sizes[1:]:
         ratio, rest = divmod(size, sizes[0])
         if rest or ratio & (ratio - 1) or ratio > 2**_MAX_LEVEL:
@@ -27,21 +28,21 @@ def read_sizes(texts: Sequence[str], findings: list[Finding], *, line: int | Non
     return sizes
 
 
-def check_blocks(blocks: Sequence[Block], sizes: Sequence[int] | None) -> list[Finding]:
-    """Blocks defined twice, blocks that are too small, and sizes that no blocks can fill."""
+def check_blocks(blocks: Sequence[Block], sizes: Sequence[int] | None, *, lines: Sequence[int]) -> list[Finding]:
+    """Blocks defined twice, blocks that are too small, and sizes that no blocks can fill; a line a block."""
     findings = []
-    base = [block for block in blocks if not block.aggregated]
-    names = [block.name for block in base]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        findings.append(Finding("error", "twice", f"block {name} is defined twice"))
-    for block in base:
+    seen: set[str] = set()
+    for block, line in zip(blocks, lines, strict=True):
+        if block.name in seen:
+            findings.append(Finding("error", "twice", f"block {block.name} is defined twice", line, 1))
+        seen.add(block.name)
         if sizes and 0 < len(block.nodes) < sizes[0]:
             text = (
                 f"block {block.name} has {len(block.nodes)} nodes ({collapse_hostlist(block.nodes)}), "
                 f"fewer than the block size {sizes[0]}: Slurm before 25.05 refuses it"
             )
-            findings.append(Finding("warning", "short-block", text))
-    total = sum(len(block.nodes) for block in base)
+            findings.append(Finding("warning", "short-block", text, line, 1))
+    total = sum(len(block.nodes) for block in blocks)
     for size in sizes or ():
         if total and size > total:
             text = f"block size {size} can never be full: the blocks have {total} nodes"

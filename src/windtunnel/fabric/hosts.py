@@ -16,7 +16,7 @@ def read_hosts(text: str, findings: list[Finding], *, line: int | None, column: 
 
 
 def read_record_hosts(
-    text: str, offset: int, fields: dict[str, str], key: str, findings: list[Finding]
+    text: str, offset: int, fields: dict[str, str], *, key: str, findings: list[Finding]
 ) -> tuple[str, ...]:
     """Names of a record's host list; the record begins at `offset` of the whole text."""
     value = fields.get(key, "")

@@ -39,7 +39,7 @@ def find_titles(header: str) -> tuple[Title, ...]:
 
 
 def split_affinities(
-    line: str, start: int, titles: Sequence[Title], number: int, findings: list[Finding]
+    line: str, start: int, titles: Sequence[Title], *, number: int, findings: list[Finding]
 ) -> dict[str, str | None]:
     """Cell by column: a blank one is an empty text, an unknown one None. Codes end at `start`."""
     rest = line[start:]

@@ -6,8 +6,8 @@ blanks. The number of columns says how many codes a row has; what follows them i
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from windtunnel.fabric.machine import Device, Link, Machine, normal_code
 from windtunnel.fabric.nvidia_cells import Title, find_titles, is_clipped, split_affinities
@@ -57,7 +57,10 @@ def parse_matrix(text: str) -> Topology:
     aliases = {m[1]: m[2] for line in lines[end:] if (m := _NAMED_NIC.match(line)) is not None}
     titles = find_titles(header)
     machine = Machine(
-        devices=_make_devices(columns, rows, titles, aliases, findings),
+        devices=tuple(
+            replace(device, alias=aliases.get(device.name))
+            for device in _make_devices(columns, rows, titles, findings)
+        ),
         links=tuple(
             Link(row.name, column, code) for row in rows for column, code in zip(columns, row.codes, strict=False)
         ),
@@ -179,33 +182,27 @@ def _without_last_cell(row: Row) -> str:
 
 
 def _make_devices(
-    columns: Sequence[str],
-    rows: Sequence[Row],
-    titles: Sequence[Title],
-    aliases: dict[str, str],
-    findings: list[Finding],
-) -> tuple[Device, ...]:
+    columns: Sequence[str], rows: Sequence[Row], titles: Sequence[Title], findings: list[Finding]
+) -> Iterator[Device]:
+    """A device a column, and where the table contradicts itself also one for each further row."""
     by_name = {row.name: row for row in rows}
-    devices = []
     for name in dict.fromkeys([*columns, *by_name]):
-        gpu = _GPU.fullmatch(name) is not None
         row = by_name.get(name)
-        whole = row is not None and len(row.codes) == len(columns)
-        cells = split_affinities(row.line, row.rest_at, titles, row.number, findings) if gpu and row and whole else {}
-        if row is not None and is_clipped(cells.get("cpus")):
-            text = f"the CPU affinity of {name}, {cells['cpus']}, is clipped: do not bind from it"
-            findings.append(Finding("warning", "affinity-clipped", text, row.number, 1))
-        devices.append(
-            Device(
-                name,
-                "gpu" if gpu else "nic",
-                cpus=cells.get("cpus"),
-                numa=cells.get("numa"),
-                memory_numa=cells.get("memory_numa"),
-                alias=aliases.get(name),
-            )
-        )
-    return tuple(devices)
+        if _GPU.fullmatch(name) is None:
+            yield Device(name, "nic")
+        elif row is None or len(row.codes) != len(columns):
+            yield Device(name, "gpu")
+        else:
+            yield _read_gpu(row, titles, findings)
+
+
+def _read_gpu(row: Row, titles: Sequence[Title], findings: list[Finding]) -> Device:
+    cells = split_affinities(row.line, row.rest_at, titles, number=row.number, findings=findings)
+    cpus = cells.get("cpus")
+    if is_clipped(cpus):
+        text = f"the CPU affinity of {row.name}, {cpus}, is clipped: do not bind from it"
+        findings.append(Finding("warning", "affinity-clipped", text, row.number, 1))
+    return Device(row.name, "gpu", cpus=cpus, numa=cells.get("numa"), memory_numa=cells.get("memory_numa"))
 
 
 def is_symmetric(machine: Machine) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from windtunnel.fabric.hosts import read_hosts
 from windtunnel.fabric.topology import Finding, Host, Topology
 from windtunnel.gres import parse_gres
+from windtunnel.slurmtext import read_count
 
 _TITLES = {
     "NODELIST": "hosts",
@@ -112,17 +113,17 @@ def _cells_by_form(line: str, number: int, findings: list[Finding]) -> dict[str,
 def _read_host(name: str, cells: Mapping[str, str]) -> Host:
     host = Host(
         name,
-        cpus=_count(cells.get("cpus")),
-        sockets=_count(cells.get("sockets")),
-        cores_per_socket=_count(cells.get("cores_per_socket")),
-        threads_per_core=_count(cells.get("threads_per_core")),
+        cpus=read_count(cells.get("cpus")),
+        sockets=read_count(cells.get("sockets")),
+        cores_per_socket=read_count(cells.get("cores_per_socket")),
+        threads_per_core=read_count(cells.get("threads_per_core")),
         gres_text=cells.get("gres"),
         gres=parse_gres(cells["gres"]) if cells.get("gres") else None,
         gres_used=parse_gres(cells["gres_used"]) if cells.get("gres_used") else None,
         state=cells.get("state") or None,
-        weight=_count(cells.get("weight")),
+        weight=read_count(cells.get("weight")),
     )
-    parts = [_count(part) for part in cells.get("sct", "").split(":")]
+    parts = [read_count(part) for part in cells.get("sct", "").split(":")]
     if len(parts) == 3:
         host = replace(host, sockets=parts[0], cores_per_socket=parts[1], threads_per_core=parts[2])
     return host
@@ -131,8 +132,3 @@ def _read_host(name: str, cells: Mapping[str, str]) -> Host:
 def _split(line: str) -> list[str]:
     """Cells, which people also have parted by bars (`-o "%N|%G"`)."""
     return [cell.strip() for cell in line.split("|")] if "|" in line else line.split()
-
-
-def _count(text: str | None) -> int | None:
-    # `8+` is the least of several nodes in one row, not this one's.
-    return int(text[:18]) if text is not None and text.isdecimal() else None

@@ -33,7 +33,7 @@ def parse_addresses(text: str) -> Topology:
     for line, label, address, pattern in _find_addresses(text):
         count += 1
         patterns.append(pattern)
-        host = _read_address(address, pattern, label, findings, line)
+        host = _read_address(address, pattern, label, findings=findings, line=line)
         if host is not None:
             hosts.setdefault(host.name, host)
     plugin = "block" if any("block" in p for p in patterns) else "tree" if any("." in p for p in patterns) else None
@@ -71,7 +71,7 @@ def _find_addresses(text: str) -> Iterator[tuple[int, str, str, str]]:
             yield number, words[0] if len(words) == 3 else rank, words[-2], words[-1]
 
 
-def _read_address(address: str, pattern: str, label: str, findings: list[Finding], line: int) -> Host | None:
+def _read_address(address: str, pattern: str, label: str, *, findings: list[Finding], line: int) -> Host | None:
     parts = _DOT_OUTSIDE_BRACKETS.split(address)
     wanted = pattern.count(".") + 1
     if len(parts) == wanted:

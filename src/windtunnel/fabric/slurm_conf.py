@@ -14,6 +14,7 @@ from windtunnel.fabric.hosts import read_hosts
 from windtunnel.fabric.topology import Block, Finding, Topology
 from windtunnel.fabric.tree import Entry, build_tree
 from windtunnel.records.cluster import Switch
+from windtunnel.slurmtext import read_count
 
 _PAIR = re.compile(r"""\s*([A-Za-z_]\w*)\s*=\s*("[^"]*"|'[^']*'|\S+)""")
 _COMMENTED = re.compile(r"#\s*(SwitchName|BlockName)\s*=\s*(\S+)", re.IGNORECASE)
@@ -38,6 +39,7 @@ def parse_conf(text: str) -> Topology:
     findings: list[Finding] = []
     entries: list[Entry] = []
     blocks: list[Block] = []
+    block_lines: list[int] = []
     sizes: tuple[int, ...] | None = None
     for line in _split_lines(text):
         kind = next(iter(line.pairs), "")
@@ -45,16 +47,19 @@ def parse_conf(text: str) -> Topology:
         if kind == "switchname":
             entries.append(_read_switch(line, findings))
         elif kind == "blockname":
+            block_lines.append(line.number)
             blocks.append(Block(line.pairs[kind][0], _read_list(line, "nodes", findings)))
         elif kind == "blocksizes":
             sizes = read_sizes(line.pairs[kind][0].split(","), findings, line=line.number)
     findings += _find_commented(text)
     if entries and (blocks or sizes is not None):
-        findings.append(Finding("error", "mixed", "the file has switches and blocks: a plugin reads one of the two"))
+        line_of_both = max(entries[0].line or 1, *block_lines[:1], 1)
+        text_of_both = "the file has switches and blocks: a plugin reads one of the two"
+        findings.append(Finding("error", "mixed", text_of_both, line_of_both, 1))
     if not entries and not blocks:
         findings.append(Finding("warning", "empty", "the file has no switch and no block"))
     switches, found = build_tree(entries)
-    findings += found + check_blocks(blocks, sizes)
+    findings += found + check_blocks(blocks, sizes, lines=block_lines)
     plugin = "tree" if entries else "block" if blocks or sizes is not None else None
     return Topology(
         "topology.conf",
@@ -108,7 +113,7 @@ def _check_line(line: _Line, kind: str, findings: list[Finding]) -> None:
 
 def _read_switch(line: _Line, findings: list[Finding]) -> Entry:
     speed, column = line.pairs.get("linkspeed", ("", 0))
-    if speed and not speed.isdecimal():
+    if speed and read_count(speed) is None:
         text = f"LinkSpeed={speed} is no number"
         findings.append(Finding("error", "link-speed", text, line.number, column))
     switch = Switch(
@@ -116,7 +121,7 @@ def _read_switch(line: _Line, findings: list[Finding]) -> Entry:
         level=0,
         nodes=_read_list(line, "nodes", findings),
         switches=_read_list(line, "switches", findings),
-        link_speed=int(speed[:18]) if speed.isdecimal() else None,
+        link_speed=read_count(speed),
     )
     if not {"nodes", "switches"} & line.pairs.keys():
         text = f"switch {switch.name} has nothing below it, which Slurm before 25.05 refuses"

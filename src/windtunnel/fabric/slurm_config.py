@@ -9,6 +9,7 @@ import re
 from windtunnel.fabric.hosts import read_hosts
 from windtunnel.fabric.topology import Finding, Host, Topology
 from windtunnel.gres import parse_gres
+from windtunnel.slurmtext import read_count
 
 _NODE = re.compile(r"^\s*NodeName\s*=\s*(\S+)(.*)$", re.IGNORECASE)
 _PAIR = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
@@ -40,16 +41,12 @@ def _make_host(name: str, pairs: dict[str, str]) -> Host:
     gres = pairs.get("gres")
     return Host(
         name,
-        cpus=_count(pairs.get("cpus")),
-        sockets=_count(pairs.get("sockets")),
-        cores_per_socket=_count(pairs.get("corespersocket")),
-        threads_per_core=_count(pairs.get("threadspercore")),
+        cpus=read_count(pairs.get("cpus")),
+        sockets=read_count(pairs.get("sockets")),
+        cores_per_socket=read_count(pairs.get("corespersocket")),
+        threads_per_core=read_count(pairs.get("threadspercore")),
         gres_text=gres,
         gres=None if gres is None else parse_gres(gres),
-        weight=_count(pairs.get("weight", "1")),  # 1 is Slurm's default
+        weight=read_count(pairs.get("weight", "1")),  # 1 is Slurm's default
         features=tuple(filter(None, pairs.get("feature", pairs.get("features", "")).split(","))),
     )
-
-
-def _count(text: str | None) -> int | None:
-    return int(text[:18]) if text is not None and text.isdecimal() else None

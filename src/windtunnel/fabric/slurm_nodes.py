@@ -8,7 +8,7 @@ from typing import Any
 
 from windtunnel.fabric.topology import Finding, Host, Topology, place_of
 from windtunnel.gres import Gres, parse_gres
-from windtunnel.slurmtext import find_records
+from windtunnel.slurmtext import find_records, read_count
 
 _ABSENT = frozenset({"", "(null)", "N/A", "n/a"})
 
@@ -56,16 +56,16 @@ def count_tres_gpus(tres: str) -> int | None:
 def _read_fields(fields: dict[str, str]) -> Host:
     return Host(
         name=fields["NodeName"],
-        cpus=_count(fields.get("CPUTot")),
-        sockets=_count(fields.get("Sockets")),
-        cores_per_socket=_count(fields.get("CoresPerSocket")),
-        threads_per_core=_count(fields.get("ThreadsPerCore")),
+        cpus=read_count(fields.get("CPUTot")),
+        sockets=read_count(fields.get("Sockets")),
+        cores_per_socket=read_count(fields.get("CoresPerSocket")),
+        threads_per_core=read_count(fields.get("ThreadsPerCore")),
         gres_text=fields.get("Gres"),
         gres=_gres(fields.get("Gres")),
         gres_used=_gres(fields.get("GresUsed")),
         tres_gpus=count_tres_gpus(fields.get("CfgTRES", "")),
         state=fields.get("State"),
-        weight=_count(fields.get("Weight")),
+        weight=read_count(fields.get("Weight")),
         features=_names(fields.get("ActiveFeatures", fields.get("AvailableFeatures"))),
     )
 
@@ -89,10 +89,6 @@ def _read_object(node: dict[str, Any]) -> Host:
 
 def _gres(text: str | None) -> Gres | None:
     return None if text is None else parse_gres(text)
-
-
-def _count(text: str | None) -> int | None:
-    return int(text[:18]) if text is not None and text.isdecimal() else None
 
 
 def _names(text: str | None) -> tuple[str, ...]:

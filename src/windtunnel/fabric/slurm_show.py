@@ -10,7 +10,7 @@ import re
 from windtunnel.fabric.hosts import read_record_hosts
 from windtunnel.fabric.topology import UNKNOWN_LEVEL, Block, Finding, Topology, place_of
 from windtunnel.records.cluster import Switch
-from windtunnel.slurmtext import find_records
+from windtunnel.slurmtext import find_records, read_count
 
 _KEYS = ("SwitchName", "BlockName", "AggregatedBlock")
 _NOISE = re.compile(r"No topology information available|^\s*$")
@@ -19,26 +19,9 @@ _NOISE = re.compile(r"No topology information available|^\s*$")
 def parse_show(text: str) -> Topology:
     """The network as scontrol prints it; lists cut short are findings, and their names unknown."""
     findings: list[Finding] = []
-    switches: list[Switch] = []
-    blocks: list[Block] = []
     found = list(find_records(text, *_KEYS))
-    for offset, fields in found:
-        nodes = read_record_hosts(text, offset, fields, "Nodes", findings)
-        if "SwitchName" in fields:
-            below = read_record_hosts(text, offset, fields, "Switches", findings)
-            level, speed = fields.get("Level", ""), fields.get("LinkSpeed", "")
-            if not level.isdecimal():
-                line, column = place_of(text, offset)
-                message = f"switch {fields['SwitchName']} has no Level: the record is cut short"
-                findings.append(Finding("warning", "cut-record", message, line, column))
-            number = int(level[:9]) if level.isdecimal() else UNKNOWN_LEVEL
-            link_speed = int(speed[:18]) if speed.isdecimal() else None
-            switches.append(Switch(fields["SwitchName"], number, nodes, below, link_speed))
-        else:
-            aggregated = "AggregatedBlock" in fields
-            size = fields.get("BlockSize", "")
-            name = fields["AggregatedBlock" if aggregated else "BlockName"]
-            blocks.append(Block(name, nodes, int(size[:18]) if size.isdecimal() else None, aggregated))
+    switches = [_read_switch(text, *record, findings) for record in found if "SwitchName" in record[1]]
+    blocks = [_read_block(text, *record, findings) for record in found if "SwitchName" not in record[1]]
     findings += _find_glued(text, [offset for offset, _ in found])
     sizes = sorted({block.size for block in blocks if block.size is not None})
     return Topology(
@@ -49,6 +32,30 @@ def parse_show(text: str) -> Topology:
         block_sizes=tuple(sizes) or None,
         records=len(found),
         findings=tuple(findings),
+    )
+
+
+def _read_switch(text: str, offset: int, fields: dict[str, str], findings: list[Finding]) -> Switch:
+    name, level = fields["SwitchName"], read_count(fields.get("Level"))
+    if level is None:
+        message = f"switch {name} has no Level: the record is cut short"
+        findings.append(Finding("warning", "cut-record", message, *place_of(text, offset)))
+    return Switch(
+        name,
+        level=UNKNOWN_LEVEL if level is None else level,
+        nodes=read_record_hosts(text, offset, fields, key="Nodes", findings=findings),
+        switches=read_record_hosts(text, offset, fields, key="Switches", findings=findings),
+        link_speed=read_count(fields.get("LinkSpeed")),
+    )
+
+
+def _read_block(text: str, offset: int, fields: dict[str, str], findings: list[Finding]) -> Block:
+    aggregated = "AggregatedBlock" in fields
+    return Block(
+        fields["AggregatedBlock" if aggregated else "BlockName"],
+        nodes=read_record_hosts(text, offset, fields, key="Nodes", findings=findings),
+        size=read_count(fields.get("BlockSize")),
+        aggregated=aggregated,
     )
 
 

@@ -80,11 +80,11 @@ def _read_topology(node: yaml.Node, findings: list[Finding]) -> tuple[bool, Topo
 
 def _read_tree(node: yaml.Node, findings: list[Finding]) -> Topology:
     fields = _fields_of(node, "tree", findings)
-    _need(fields, "switches", node, "tree", findings)
+    _need(fields, "switches", node, what="tree", findings=findings)
     entries = []
     for item in _list_of(fields.get("switches"), "switches", findings):
         switch = _fields_of(item, "a switch", findings)
-        if not _need(switch, "switch", item, "a switch", findings):
+        if not _need(switch, "switch", item, what="a switch", findings=findings):
             continue
         nodes, below = _hosts(switch, "nodes", findings), _hosts(switch, "children", findings)
         line = item.start_mark.line + 1
@@ -96,18 +96,20 @@ def _read_tree(node: yaml.Node, findings: list[Finding]) -> Topology:
 
 def _read_blocks(node: yaml.Node, findings: list[Finding]) -> Topology:
     fields = _fields_of(node, "block", findings)
-    _need(fields, "blocks", node, "block", findings)
+    _need(fields, "blocks", node, what="block", findings=findings)
     blocks = []
+    lines = []
     for item in _list_of(fields.get("blocks"), "blocks", findings):
         block = _fields_of(item, "a block", findings)
-        if _need(block, "block", item, "a block", findings):
+        if _need(block, "block", item, what="a block", findings=findings):
+            lines.append(item.start_mark.line + 1)
             blocks.append(Block(_text(block["block"]), _hosts(block, "nodes", findings)))
     sizes = None
     if "block_sizes" in fields:
         given = fields["block_sizes"]
         items = given.value if isinstance(given, yaml.SequenceNode) else [given]
         sizes = read_sizes([_text(item) for item in items], findings, line=given.start_mark.line + 1)
-    findings += check_blocks(blocks, sizes)
+    findings += check_blocks(blocks, sizes, lines=lines)
     return Topology("topology.yaml", plugin="block", blocks=tuple(blocks), block_sizes=sizes)
 
 
@@ -116,7 +118,7 @@ def _read_other(plugin: str, node: yaml.Node, findings: list[Finding]) -> Topolo
     if plugin != "flat":
         key = {"ring": "rings", "torus3d": "toruses"}[plugin]
         fields = _fields_of(node, plugin, findings)
-        if _need(fields, key, node, plugin, findings):
+        if _need(fields, key, node, what=plugin, findings=findings):
             _list_of(fields[key], key, findings)
         findings.append(_at(node, "warning", "not-read", f"the nodes of topology/{plugin} are not read"))
     return Topology("topology.yaml", plugin=plugin)
@@ -145,7 +147,7 @@ def _fields_of(node: yaml.Node, what: str, findings: list[Finding]) -> Fields:
     return {}
 
 
-def _need(fields: Fields, key: str, node: yaml.Node, what: str, findings: list[Finding]) -> bool:
+def _need(fields: Fields, key: str, node: yaml.Node, *, what: str, findings: list[Finding]) -> bool:
     if key in fields:
         return True
     if fields:

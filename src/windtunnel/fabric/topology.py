@@ -32,6 +32,8 @@ Kind = Literal[
     "nccl-tests",
     "osu",
 ]
+NETWORKS: frozenset[Kind] = frozenset({"topology.conf", "topology.yaml", "scontrol-topology", "ibnetdiscover"})
+"""Kinds that describe a network."""
 UNKNOWN_LEVEL = -1
 """Level of a switch that a cycle or a missing child leaves open."""
 

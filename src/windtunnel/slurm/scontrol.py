@@ -8,7 +8,7 @@ from windtunnel.gres import count_gpus
 from windtunnel.hostlist import collapse_hostlist, expand_hostlist
 from windtunnel.process import describe_failure, run_command
 from windtunnel.records.cluster import Node, Switch
-from windtunnel.slurmtext import find_records
+from windtunnel.slurmtext import find_records, read_count
 from windtunnel.units import parse_time_min
 
 _TIMEOUT_S = 60.0
@@ -48,10 +48,10 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
             nodes=_hosts(fields.get("Nodes", "")),
             max_time_min=_time_limit(fields.get("MaxTime", "")),
             default=fields.get("Default") == "YES",
-            min_nodes=_count(fields.get("MinNodes", "")) or 0,
-            max_nodes=_count(fields.get("MaxNodes", "")),
-            max_cpus_per_node=_count(fields.get("MaxCPUsPerNode", "")),
-            max_mem_per_node_mib=_count(fields.get("MaxMemPerNode", "")),
+            min_nodes=read_count(fields.get("MinNodes", "")) or 0,
+            max_nodes=read_count(fields.get("MaxNodes", "")),
+            max_cpus_per_node=read_count(fields.get("MaxCPUsPerNode", "")),
+            max_mem_per_node_mib=read_count(fields.get("MaxMemPerNode", "")),
             qos="" if fields.get("QoS", "") in _ABSENT else fields["QoS"],
             allow_qos=_names(fields.get("AllowQos", "")),
             deny_qos=_names(fields.get("DenyQos", "")),
@@ -158,10 +158,6 @@ def _hosts(text: str) -> tuple[str, ...]:
 
 def _time_limit(text: str) -> int | None:
     return None if text in _ABSENT | _NO_LIMIT else parse_time_min(text)
-
-
-def _count(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
 
 
 def _names(text: str) -> tuple[str, ...]:

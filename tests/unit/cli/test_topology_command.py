@@ -66,6 +66,13 @@ def test_lint_ends_with_1_where_slurm_would_refuse(tmp_path, capsys):
     assert "error: switch a lists b, which is not defined" in capsys.readouterr().out
 
 
+def test_lint_refuses_a_file_that_describes_no_network(tmp_path, capsys):
+    path = tmp_path / "matrix.txt"
+    path.write_text(MATRIX)
+    assert main(["topology", "lint", str(path)]) == 2
+    assert "describes no switches" in capsys.readouterr().err
+
+
 def test_show_draws_text_or_an_svg(tree, tmp_path, capsys):
     assert main(["topology", "show", str(tree)]) == 0
     assert capsys.readouterr().out.startswith("root\n├── p0\n")

@@ -56,6 +56,8 @@ def test_without_block_sizes_these_are_unknown():
         ("SwitchName=a Nodes=n1 LinkSpeed=fast", "link-speed", (1, 33)),
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2 Switches=a", "both", (2, 1)),
         ("BlockName=a Nodes=n1\nBlockSizes=4,x", "block-sizes", (2, 1)),
+        ("BlockName=a Nodes=n1\n\nBlockName=a Nodes=n2", "twice", (3, 1)),
+        ("SwitchName=a Nodes=n1\nBlockName=a Nodes=n2", "mixed", (2, 1)),
         ("BlockName=a Nodes=n[1-12]\nBlockSizes=4,12", "block-sizes", (2, 1)),
     ],
 )
