@@ -39,7 +39,7 @@ def check_blocks(blocks: Sequence[Block], sizes: Sequence[int] | None, *, lines:
         if sizes and 0 < len(block.nodes) < sizes[0]:
             text = (
                 f"block {block.name} has {len(block.nodes)} nodes ({collapse_hostlist(block.nodes)}), "
-                f"fewer than the block size {sizes[0]}: Slurm before 25.05 refuses it"
+                f"fewer than the block size {sizes[0]}: the first releases of topology/block refuse it"
             )
             findings.append(Finding("warning", "short-block", text, line, 1))
     total = sum(len(block.nodes) for block in blocks)

@@ -56,10 +56,11 @@ def read_index(folder: Path) -> tuple[Entry, ...]:
 
 
 def find_entry(path: Path) -> Entry | None:
-    """What an index beside a file says of it; None where there is none."""
-    if not (path.parent / INDEX).is_file():
+    """What an index beside a file says of it; None where there is none, or one of another kind."""
+    try:
+        return next((entry for entry in read_index(path.parent) if entry.file == path.name), None)
+    except InputFileError:
         return None
-    return next((entry for entry in read_index(path.parent) if entry.file == path.name), None)
 
 
 def read_text(path: Path) -> str:

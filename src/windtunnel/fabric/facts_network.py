@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from windtunnel.fabric.slurm_address import list_parents
+from windtunnel.fabric.slurm_verdict import judge_by_slurm
 from windtunnel.fabric.topology import Topology, unique
 from windtunnel.records.cluster import Switch
 
@@ -93,29 +94,6 @@ def _collect_tree_facts(topology: Topology) -> dict[str, Any]:
         "commented_switches": len(topology.find("commented-switch")),
         _RELEASE_THAT_IS_JUDGED: judge_by_slurm(topology),
     }
-
-
-def judge_by_slurm(topology: Topology) -> str | None:
-    """What slurmctld 22.05.8 says of a configured tree as it ends; None where it starts, or where that is not known.
-
-    Source: its src/plugins/topology/tree/topology_tree.c, `_validate_switches`.
-    """
-    if topology.kind != "topology.conf":
-        return None
-    bare = {finding.text.split()[1] for finding in topology.find("no-children")}
-    seen: set[str] = set()
-    for switch in topology.switches:
-        if switch.name in seen:
-            return f"fatal: Switch ({switch.name}) has already been defined"
-        if switch.name in bare:
-            return f"fatal: Switch configuration ({switch.name}) lacks children"
-        seen.add(switch.name)
-    for switch in topology.switches:
-        names = {other.name for other in topology.switches} - {switch.name}
-        missing = [child for child in reversed(switch.switches) if child not in names]
-        if missing and not switch.nodes:
-            return f"fatal: Switch configuration {switch.name} has invalid child ({missing[0]})"
-    return "fatal: Switch configuration is not a tree" if topology.find("cycle") else None
 
 
 def _collect_block_facts(topology: Topology) -> dict[str, Any]:

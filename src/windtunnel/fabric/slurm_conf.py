@@ -6,7 +6,7 @@ src/common/parse_config.c.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from windtunnel.fabric.blocks import check_blocks, read_sizes
@@ -37,38 +37,38 @@ class _Line:
 def parse_conf(text: str) -> Topology:
     """The network that a topology.conf describes; its mistakes are findings."""
     findings: list[Finding] = []
-    entries: list[Entry] = []
-    blocks: list[Block] = []
-    block_lines: list[int] = []
-    sizes: tuple[int, ...] | None = None
+    lines: dict[str, list[_Line]] = {kind: [] for kind in _KEYS}
     for line in _split_lines(text):
         kind = next(iter(line.pairs), "")
         _check_line(line, kind, findings)
-        if kind == "switchname":
-            entries.append(_read_switch(line, findings))
-        elif kind == "blockname":
-            block_lines.append(line.number)
-            blocks.append(Block(line.pairs[kind][0], _read_list(line, "nodes", findings)))
-        elif kind == "blocksizes":
-            sizes = read_sizes(line.pairs[kind][0].split(","), findings, line=line.number)
-    findings += _find_commented(text)
-    if entries and (blocks or sizes is not None):
-        line_of_both = max(entries[0].line or 1, *block_lines[:1], 1)
-        text_of_both = "the file has switches and blocks: a plugin reads one of the two"
-        findings.append(Finding("error", "mixed", text_of_both, line_of_both, 1))
-    if not entries and not blocks:
-        findings.append(Finding("warning", "empty", "the file has no switch and no block"))
+        lines.get(kind, []).append(line)
+    entries = [_read_switch(line, findings) for line in lines["switchname"]]
+    blocks = [Block(line.pairs["blockname"][0], _read_list(line, "nodes", findings)) for line in lines["blockname"]]
+    sizes = None
+    for line in lines["blocksizes"]:
+        sizes = read_sizes(line.pairs["blocksizes"][0].split(","), findings, line=line.number)
     switches, found = build_tree(entries)
-    findings += found + check_blocks(blocks, sizes, lines=block_lines)
-    plugin = "tree" if entries else "block" if blocks or sizes is not None else None
+    findings += found + check_blocks(blocks, sizes, lines=[line.number for line in lines["blockname"]])
+    findings += _check_plugin(lines) + _find_commented(text)
     return Topology(
         "topology.conf",
-        plugin=plugin,
+        plugin="tree" if entries else "block" if blocks or lines["blocksizes"] else None,
         switches=switches,
         blocks=tuple(blocks),
         block_sizes=sizes,
         findings=tuple(findings),
     )
+
+
+def _check_plugin(lines: Mapping[str, Sequence[_Line]]) -> list[Finding]:
+    """Whether the file is of one plugin."""
+    first = {kind: found[0].number for kind, found in lines.items() if found}
+    if "switchname" in first and len(first) > 1:
+        text = "the file has switches and blocks: a plugin reads one of the two"
+        return [Finding("error", "mixed", text, sorted(first.values())[1], 1)]
+    if not {"switchname", "blockname"} & first.keys():
+        return [Finding("warning", "empty", "the file has no switch and no block")]
+    return []
 
 
 def _split_lines(text: str) -> Iterator[_Line]:
@@ -124,7 +124,7 @@ def _read_switch(line: _Line, findings: list[Finding]) -> Entry:
         link_speed=read_count(speed),
     )
     if not {"nodes", "switches"} & line.pairs.keys():
-        text = f"switch {switch.name} has nothing below it, which Slurm before 25.05 refuses"
+        text = f"switch {switch.name} has nothing below it, which Slurm 22.05 refuses"
         findings.append(Finding("warning", "no-children", text, line.number, 1))
     return Entry(switch, line.number)
 

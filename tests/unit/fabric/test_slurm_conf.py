@@ -81,11 +81,19 @@ def test_a_cycle_names_the_switch_that_all_cycles_share():
     [
         (
             "SwitchName=a\nSwitchName=b Nodes=n1\nSwitchName=b Nodes=n2",
-            "fatal: Switch configuration (a) lacks children",
+            "error: switch a has neither child switches nor nodes",
         ),
         ("SwitchName=b Nodes=n1\nSwitchName=b Nodes=n2", "fatal: Switch (b) has already been defined"),
         ("SwitchName=a Switches=b,c\nSwitchName=b Nodes=n1", "fatal: Switch configuration a has invalid child (c)"),
-        ("SwitchName=a Nodes=n1", None),
+        ("SwitchName=a Switches=b,d,c\nSwitchName=b Nodes=n1", "fatal: Switch configuration a has invalid child (c)"),
+        ("SwitchName=a Switches=a\nSwitchName=b Nodes=n1", "fatal: Switch configuration a has invalid child (a)"),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2 Switches=a",
+            "error: switch b has both child switches and nodes",
+        ),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "fatal: Switch configuration is not a tree"),
+        ("SwitchName=a Nodes=n1 Colour=red", "fatal: something wrong with opening/reading"),
+        ("SwitchName=a Switches=b\nSwitchName=b Nodes=n1", None),
     ],
 )
 def test_what_slurm_would_say_is_its_first_complaint(text, verdict):

@@ -58,6 +58,7 @@ def test_a_wrong_index_is_one_message(tmp_path, index):
     (tmp_path / "INDEX.csv").write_text(index)
     with pytest.raises(InputFileError, match=r"INDEX\.csv"):
         check_corpus(tmp_path)
+    assert find_entry(tmp_path / "a") is None
 
 
 def test_a_folder_without_an_index_is_one_message(tmp_path):
