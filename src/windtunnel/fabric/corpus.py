@@ -49,10 +49,14 @@ def read_index(folder: Path) -> tuple[Entry, ...]:
     """Rows of a folder's index."""
     path = folder / INDEX
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
             return tuple(_read_rows(file, path))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise InputFileError(f"{path} does not exist: a corpus is files beside an {INDEX}") from error
+    except OSError as error:
+        raise InputFileError(f"{path}: {error.strerror}") from error
+    except csv.Error as error:
+        raise InputFileError(f"{path} is no table: {error}") from error
 
 
 def find_entry(path: Path) -> Entry | None:
@@ -69,6 +73,8 @@ def read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
         raise InputFileError(f"{path}: {error.strerror}") from error
+    except ValueError as error:  # no name of a file holds a null byte
+        raise InputFileError(f"{str(path)!r}: {error}") from error
 
 
 def check_entry(folder: Path, entry: Entry) -> Checked:
@@ -101,7 +107,13 @@ def _check_lines(text: str, facts: dict[str, Any]) -> Iterator[str]:
         return
     lines = [line.split("\t", 1) for line in text.splitlines() if line.strip()]
     for (string, *noted), got in zip(lines, facts["gres"], strict=True):
-        if noted:
+        if not noted:
+            continue
+        try:
             expected = json.loads(noted[0])
+        except ValueError:
+            yield f"{string}: what stands behind the tab is no JSON"
+            continue
+        if isinstance(expected, dict):
             expected.pop(_REMARK, None)
-            yield from (f"{string}: {difference}" for difference in list_differences(expected, got))
+        yield from (f"{string}: {difference}" for difference in list_differences(expected, got))

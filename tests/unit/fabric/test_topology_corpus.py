@@ -42,9 +42,12 @@ def test_the_version_that_a_file_cannot_say_is_taken_from_the_index(tmp_path):
 
 
 def test_lines_of_gres_strings_carry_their_own_expectations(tmp_path):
-    text = 'gpu:a100:4\t{"gpu": 4, "note": "four"}\ngpu\t{"gpu": 2}\n'
-    write_corpus(tmp_path, ("g.tsv", text, {"lines": 2}, ""))
-    assert check_corpus(tmp_path)[0].differences == ("gpu: gpu is 1, expected 2",)
+    text = 'gpu:a100:4\t{"gpu": 4, "note": "four"}\ngpu\t{"gpu": 2}\nmps:1\tfew\n'
+    write_corpus(tmp_path, ("g.tsv", text, {"lines": 3}, ""))
+    assert check_corpus(tmp_path)[0].differences == (
+        "gpu: gpu is 1, expected 2",
+        "mps:1: what stands behind the tab is no JSON",
+    )
 
 
 def test_a_file_that_is_missing_or_of_no_kind_is_wrong_and_the_others_go_on(tmp_path):
