@@ -23,12 +23,16 @@ def find_stuck(events: Sequence[Event], ends: Mapping[int, AttemptEnd], *, step:
         event for event in events[withdrawn + 1 :] if event.kind == "started" and "checkpoint_step" in event.details
     ]
     stuck = [event.attempt for event in begun if event.details["checkpoint_step"] == step]
-    failed = [attempt for attempt in stuck if attempt not in ends or ends[attempt].verdict not in _NOT_ITS_OWN]
+    failed = [attempt for attempt in stuck if attempt not in ends or _is_its_own(ends[attempt])]
     if len(failed) <= MAX_RESTARTS:
         return ""
     told = "; ".join(_render_end(attempt, ends.get(attempt)) for attempt in failed[-MAX_RESTARTS:])
     where = f"the checkpoint of step {step}" if step is not None else "step 0, without any checkpoint"
     return f"{len(failed) - 1} restarts from {where} got no further: {told}"
+
+
+def _is_its_own(end: AttemptEnd) -> bool:
+    return end.verdict not in _NOT_ITS_OWN and not end.node_faults
 
 
 def _render_end(attempt: int, end: AttemptEnd | None) -> str:

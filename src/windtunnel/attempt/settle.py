@@ -28,6 +28,14 @@ def settle(folder: TrialFolder, end: AttemptEnd, *, signalled_at: float | None =
         raise problem
 
 
+def note_signal(folder: TrialFolder, end: AttemptEnd) -> None:
+    """Write down what is known of the end as soon as it is: it stands for END.json if that is never written."""
+    try:
+        write_artifact(folder.signalled(end.attempt), end)
+    except OSError as error:
+        print(f"attempt {end.attempt}: {end.evidence}; unwritten: {error}", file=sys.stderr, flush=True)
+
+
 def append_or_say(folder: TrialFolder, kind: str, *, attempt: int, **details: Any) -> None:
     """Add an event to the ledger, or say on stderr why there is none: an attempt does not end for it."""
     try:

@@ -25,7 +25,15 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
         plan.add_argument(f"--{name}", type=Path)
     _add_features(plan)
     plan.add_argument("--dry-run", action="store_true", help="print what would be submitted, write nothing")
-    sweep = _add(subparsers, "sweep", _stage("sweep"), "run the trials", "settings", "plan", "out")
+    sweep = _add(
+        subparsers,
+        "sweep",
+        _stage("sweep"),
+        "run the trials; for people: sweep STUDY --help",
+        "settings",
+        "plan",
+        "out",
+    )
     _add_features(sweep)
     sweep.add_argument("--topology", type=Path)
     sweep.add_argument("--report", type=Path, help="settings file of report, for the report of an unfinished sweep")
