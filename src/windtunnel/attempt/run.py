@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
-from windtunnel.attempt.breaker import STUCK_CODE, find_stuck
+from windtunnel.attempt.breaker import STUCK_CODE, find_stuck, find_vanished
 from windtunnel.attempt.execute import Execution, execute
 from windtunnel.attempt.grant import Grant, find_grant
 from windtunnel.attempt.health import describe_unfit
@@ -153,7 +153,7 @@ def _run_next(
         evidence = f"windtunnel itself failed: {type(error).__name__}: {error}"[:_MAX_WORDS]
     wall_s = time.monotonic() - started
     end = AttemptEnd(attempt, code, verdict, evidence, hosts, grant.job_id, wall_s, node_faults=faults)
-    settle(folder, end, signalled_at=stop.at)
+    settle(folder, end, signalled_at=stop.at, step=find_saved_step(config, folder))
     return end, again
 
 
@@ -186,7 +186,10 @@ def find_saved_step(config: TrialConfig, folder: TrialFolder) -> int | None:
 def _find_stuck(config: TrialConfig, folder: TrialFolder, step: int | None) -> str:
     if config.trial.runs_command:  # only the program knows whether it gets further
         return ""
-    return find_stuck(read_events(folder.path), read_ends(folder, read_attempt_numbers(folder)), step=step)
+    events = read_events(folder.path)
+    return find_vanished(events, step=step) or find_stuck(
+        events, read_ends(folder, read_attempt_numbers(folder)), step=step
+    )
 
 
 def _has_budget(config: TrialConfig, folder: TrialFolder) -> bool:

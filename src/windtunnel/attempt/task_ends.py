@@ -23,6 +23,12 @@ class TaskEnd:
     def is_kill(self) -> bool:
         return self.how.startswith("Killed")
 
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None where a signal ended it."""
+        found = _EXIT_CODE.match(self.how)
+        return int(found[1]) if found is not None else None
+
 
 def find_task_ends(launcher_log: str) -> list[TaskEnd]:
     """Those in srun's own words, in its order."""
@@ -33,7 +39,6 @@ def find_task_ends(launcher_log: str) -> list[TaskEnd]:
 def name_task(end: TaskEnd) -> str:
     """Which ranks, on which host, and how they ended."""
     who = f"{'rank' if end.tasks.isdecimal() else 'ranks'} {end.tasks} on {end.host}"
-    code = _EXIT_CODE.match(end.how)
-    if code is not None:
-        return f"{who} ended with code {code[1]}"
+    if end.code is not None:
+        return f"{who} ended with code {end.code}"
     return f"{who} ended by SIGKILL" if end.is_kill else f"{who} ended: {end.how}"

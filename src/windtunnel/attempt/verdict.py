@@ -8,7 +8,7 @@ from windtunnel.attempt.hang import Hang, describe_hang
 from windtunnel.attempt.ranks import Exit
 from windtunnel.attempt.task_ends import find_task_ends, name_task
 from windtunnel.ledger.tail import find_last_line
-from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
 _OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
@@ -146,6 +146,9 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
         return Verdict.OOM, _name_error(ending, cause)
     if cause is not None and cause.type == _STORAGE_TYPE:
         return Verdict.CANCELLED, f"{_name_error(ending, cause)}; {_MAKE_ROOM}"
+    full = _find_full(ending)
+    if full:
+        return Verdict.CANCELLED, f"{full}: its file system takes no more; {_MAKE_ROOM}"
     if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
     lost = _find_node_loss(ending)
@@ -180,6 +183,13 @@ def _find_node_loss(ending: Ending) -> str:
     return next((line for line in lines if any(text in line.lower() for text in _NODE_TEXTS)), "")
 
 
+def _find_full(ending: Ending) -> str:
+    """Which rank ended since nothing could be written, not even why; empty when none did."""
+    task = next((task for task in find_task_ends(ending.launcher_log) if task.code == STORAGE_CODE), None)
+    own = next((exit_ for exit_ in ending.exits if exit_.code == STORAGE_CODE and not exit_.stopped), None)
+    return name_task(task) if task is not None else _name_exit(ending, own) if own is not None else ""
+
+
 def _find_no_start(ending: Ending) -> str:
     """Why srun could not start any rank, in its own words; empty when a rank has spoken."""
     line = find_last_line(ending.launcher_log)
@@ -188,7 +198,13 @@ def _find_no_start(ending: Ending) -> str:
 
 def _find_killed(ending: Ending) -> Exit | None:
     unsought = (exit_ for exit_ in ending.exits if not exit_.stopped)
-    return next((exit_ for exit_ in unsought if _signal_of(exit_.code) == signal.SIGKILL), None)
+    return next((exit_ for exit_ in unsought if _is_kill(ending, exit_)), None)
+
+
+def _is_kill(ending: Ending, exit_: Exit) -> bool:
+    # A rank that has started answers SIGTERM itself. A launcher sends it to ranks when another one has failed.
+    told = _signal_of(exit_.code)
+    return told == signal.SIGKILL or (told == signal.SIGTERM and not ending.launcher)
 
 
 def _judge_kill(ending: Ending, how: str) -> tuple[Verdict, str]:

@@ -5,7 +5,7 @@ import pytest
 
 from windtunnel.attempt.ranks import Exit
 from windtunnel.attempt.verdict import Ending, RankError, is_process_death, judge_ending
-from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
 WELL = Ending(
@@ -57,6 +57,8 @@ def test_out_of_memory_is_told_from_failure(ending: Ending) -> None:
     [
         replace(BAD, errors=(RankError(1, "StorageError", "StorageError: a/b: No space left on device", 1.0),)),
         replace(BAD, log_tails={1: "OSError: [Errno 122] Disk quota exceeded: 'x'"}),
+        replace(BAD, exits=(Exit(1, STORAGE_CODE, stopped=False),)),
+        replace(BAD, slurm=True, launcher="srun", launcher_log="srun: error: n2: task 3: Exited with exit code 74\n"),
     ],
 )
 def test_a_full_disk_is_not_the_trials_fault_and_not_final(ending: Ending) -> None:
@@ -148,6 +150,11 @@ slurmstepd-n0: error: *** STEP 3.0 ON n0 CANCELLED AT 2026-11-30T16:34:50 ***
 srun: error: n2: task 2: Terminated
 srun: error: n0: tasks 0-1: Terminated
 """
+
+
+def test_a_rank_that_somebody_ended_while_it_started_is_tried_again() -> None:
+    ending = replace(BAD, exits=(Exit(1, -int(signal.SIGTERM), stopped=False),))
+    assert judge_ending(ending) == (Verdict.LOST, "rank 1 ended by SIGTERM, not by us and not for memory")
 
 
 @pytest.mark.parametrize(
