@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windtunnel.cli.topology import add_topology_parsers
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -14,7 +16,10 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
     ingest = _add(subparsers, "ingest", _stage("ingest"), "raw files to shards", "settings", "out")
     ingest.add_argument("--ranks", type=int, default=1, help="MPI ranks, where an mpiexec fits (%(default)s)")
     _add(subparsers, "featurize", _stage("featurize"), "shards to feature shards", "settings", "shards", "out")
-    _add(subparsers, "topology", _stage("topology"), "nodes, switches, collectives", "settings", "out", "collectives")
+    topology = _add(subparsers, "topology", _stage("topology"), "nodes, switches, collectives; for people: facts …")
+    for name in ("settings", "out", "collectives"):
+        topology.add_argument(f"--{name}", type=Path)
+    add_topology_parsers(topology)
     _add(subparsers, "calibrate", _stage("calibrate"), "what the device attains", "settings", "out")
     trace = _add(subparsers, "trace", _stage("trace"), "models' operations and shapes", "settings", "out")
     _add_features(trace)
