@@ -3,8 +3,10 @@
 The same arrays give the same bytes: no time stamps inside, a fixed file format version, columns in the given order.
 """
 
+import hashlib
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,11 @@ import hdf5plugin
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.artifacts import fsync_dir, fsync_file, hash_file
+from windtunnel.artifacts import fsync_dir, fsync_file
 from windtunnel.errors import ArtifactError
 from windtunnel.records.data import ShardEntry
+from windtunnel.shards.groups import SHARD_SCHEMA, find_groups
 
-SHARD_SCHEMA = "windtunnel.shard/1"
 _FILTERS: dict[str, Mapping[str, Any]] = {"zstd": hdf5plugin.Zstd(clevel=3), "lz4": hdf5plugin.LZ4()}
 
 
@@ -29,6 +31,7 @@ def write_shard(
     compression: str,
     chunk_rows: int,
     units: Mapping[str, str] | None = None,
+    input_sha256: str = "",
 ) -> ShardEntry:
     """Publish `arrays` at `path` and return its entry, named relative to the folder of `path`.
 
@@ -44,6 +47,7 @@ def write_shard(
                 temporary, arrays, instrument, compression=compression, chunk_rows=chunk_rows, units=units or {}
             )
             entry = _describe(temporary, path.name, instrument, arrays["time_ns"])
+            entry = replace(entry, input_sha256=input_sha256)
             temporary.rename(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -66,11 +70,15 @@ def _write_file(
 ) -> None:
     # A fixed version of the format keeps bytes equal where HDF5 itself is updated.
     with h5py.File(path, "x", libver=("v110", "v110"), locking=False) as file:
-        file.attrs["schema"] = SHARD_SCHEMA
         file.attrs["instrument"] = instrument
+        file.attrs["rows"] = len(arrays["time_ns"])
+        file.attrs["chunk_rows"] = min(chunk_rows, len(arrays["time_ns"]))
         for name, array in arrays.items():
             dataset = _write_column(file, name, array, compression=compression, chunk_rows=chunk_rows)
             dataset.attrs["unit"] = units.get(name, "")
+        # Last, and after all else is in the file: what has no schema is no shard, whoever opens it.
+        file.flush()
+        file.attrs["schema"] = SHARD_SCHEMA
     fsync_file(path)
 
 
@@ -98,12 +106,16 @@ def _write_column(file: Any, name: str, array: NDArray[Any], *, compression: str
 
 
 def _describe(written: Path, file: str, instrument: str, time_ns: NDArray[np.int64]) -> ShardEntry:
+    groups = find_groups(written)
+    data = written.read_bytes()
     return ShardEntry(
         file=file,
         instrument=instrument,
         rows=len(time_ns),
-        bytes=written.stat().st_size,
-        sha256=hash_file(written),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
         first_ns=int(time_ns[0]),
         last_ns=int(time_ns[-1]),
+        chunk_rows=groups.chunk_rows,
+        groups_crc32=tuple(groups.crc32_of(number, data) for number in range(len(groups.chunks))),
     )
