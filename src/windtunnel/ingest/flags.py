@@ -46,6 +46,8 @@ BID_SIZES = ("bid_size", "bid_sz", "bid_qty", "best_bid_qty", "bidsize")
 ASK_SIZES = ("ask_size", "ask_sz", "ask_qty", "best_ask_qty", "asksize")
 PRICES = ("price", "close", "last", "px", "last_price", "adj_close")
 OTHER_PRICES = ("open", "high", "low", "vwap")
+NUMBERS = (*BIDS, *ASKS, *BID_SIZES, *ASK_SIZES, *PRICES, *OTHER_PRICES, "size", "volume", "qty")
+"""Columns that are numbers by their name, whatever stands there."""
 RECEIVED = "ts_recv"
 
 
@@ -80,7 +82,7 @@ class Flagger:
 
     def _flag_jumps(self, flags: NDArray[np.uint16], arrays: Arrays) -> None:
         for name in (*PRICES, *BIDS, *ASKS):
-            if name not in arrays:
+            if name not in arrays or arrays[name].dtype.kind not in "fiu":
                 continue
             known = np.flatnonzero(arrays[name] > 0)
             if len(known) == 0:
@@ -146,7 +148,7 @@ def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _find(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any] | None:
-    return next((arrays[name] for name in names if name in arrays), None)
+    return next((arrays[name] for name in names if name in arrays and arrays[name].dtype.kind in "fiu"), None)
 
 
 def _equal(one: Any, other: Any) -> bool:

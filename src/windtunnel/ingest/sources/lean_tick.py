@@ -71,6 +71,8 @@ def _find_tick(raw: RawFile) -> _Tick:
         )
     members = list_members(raw)
     names = [member.name for member in members]
+    if members and members[0].packing != "zip":
+        raise InputFileError(f"data file {raw.spec} is no zip. {_SUPPORTED}: take it out of data.files")
     if len(names) != 1:
         some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise InputFileError(

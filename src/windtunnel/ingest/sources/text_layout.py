@@ -113,8 +113,10 @@ def _describe(split: pl.DataFrame, head: _Head, settings: TextSettings, file_nam
         if name and name not in head.fields:
             raise UnknownFormError(f"has no column {name!r} (data.text); it has {', '.join(head.fields)}")
     rest = [name for name in head.fields if name not in (*times, received, sequence) and name[0] != LEFT_OUT]
-    numbers = tuple(name for name in rest if is_number(split[name], settings))
     names = {name: settings.names[name] for name in head.fields if name in settings.names}
+    numbers = tuple(
+        name for name in rest if names.get(name, name) in flags.NUMBERS or is_number(split[name], settings)
+    )
     _check_names([names.get(name, name) for name in rest], received, sequence)
     prices = (*flags.BIDS, *flags.ASKS, *flags.PRICES, *flags.OTHER_PRICES)
     return TextLayout(
