@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from windtunnel.artifacts import hash_json, to_plain
+from windtunnel.artifacts import hash_file, hash_json, to_plain
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.flags import FLAGS_COLUMN, add_counts
 from windtunnel.ingest.quarantine import write_quarantine
@@ -23,6 +23,7 @@ def publish_dataset(
             rows = sum(receipt.shard.rows for receipt in found if receipt.shard)
             print(f"ingest: {survey.job.part.stem}.h5 is still right, kept ({rows:,} rows)", flush=True)
     inputs = _describe_inputs(surveys, receipts)
+    quarantine = write_quarantine(out.parent, _list_quarantined(surveys, receipts))
     manifest = ShardManifest(
         kind="raw",
         dataset=settings.dataset,
@@ -30,7 +31,8 @@ def publish_dataset(
         columns=_join_columns(surveys),
         shards=tuple(receipt.shard for found in receipts for receipt in found if receipt.shard is not None),
         inputs=inputs,
-        quarantine=write_quarantine(out.parent, _list_quarantined(surveys, receipts)),
+        quarantine=quarantine,
+        quarantine_sha256=hash_file(out.parent / quarantine) if quarantine else "",
         settings=to_plain(settings),
     )
     written = write_manifest(out, manifest, settings_hash=hash_json(settings))

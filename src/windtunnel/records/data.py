@@ -70,6 +70,7 @@ class ShardManifest:
     """File of the rows that did not fit, with reasons, relative to the manifest; empty when there are none."""
     parent_sha256: str = ""
     """Content hash of the manifest that features were computed from."""
+    quarantine_sha256: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings that made raw shards, so that they can be made again."""
     sha256: str = field(default="", compare=False)

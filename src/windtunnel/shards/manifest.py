@@ -29,7 +29,7 @@ def read_manifest(path: Path) -> ShardManifest:
 def manifest_sha256(manifest: ShardManifest) -> str:
     """SHA-256 in hex of what the shards hold and were made from, wherever the raw files lay."""
     inputs = tuple(dataclasses.replace(item, path="") for item in manifest.inputs)
-    return hash_json(dataclasses.replace(manifest, inputs=inputs, settings={}, sha256=""))
+    return hash_json(dataclasses.replace(manifest, inputs=inputs, settings={}, quarantine_sha256="", sha256=""))
 
 
 def check_shard(folder: Path, entry: ShardEntry) -> str:
