@@ -7,7 +7,7 @@ from itertools import groupby
 import polars as pl
 
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.columns import join_batches
+from windtunnel.ingest.columns import read_piece
 from windtunnel.ingest.files import RawFile, find_raw_file
 from windtunnel.ingest.flags import add_counts
 from windtunnel.ingest.plan import SOURCES
@@ -100,11 +100,11 @@ def _inspect_part(raw: RawFile, part: Part, source: Source, settings: DataSettin
     rejected: list[pl.DataFrame] = []
     batches = source.read(raw, part, Run(piece_bytes=settings.shard_text))
     for _, group in groupby(batches, key=lambda batch: batch.piece):
-        rows = join_batches(group, part.columns)
+        rows = read_piece(group, part.columns)
         check_rows(raw.spec, rows)
-        time_ns = rows.arrays["time_ns"]
-        spans += [(int(time_ns[0]), int(time_ns[-1]))] if len(time_ns) else []
-        kept += len(time_ns)
+        times = [part["time_ns"] for part in rows.parts]
+        spans += [(int(time_ns.min()), int(time_ns.max())) for time_ns in times]
+        kept += rows.kept
         rows_in += rows.rows_in
         flagged.append(rows.flagged)
         rejected.append(rows.rejected.select(pl.col(LINE) + before, REASON))

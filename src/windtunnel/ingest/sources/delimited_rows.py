@@ -33,7 +33,7 @@ _TIMES = {TIME: "#time", flags.RECEIVED: "#received"}
 
 def parse_whole(text: bytes, layout: TextLayout, settings: TextSettings) -> pl.DataFrame | None:
     """All rows at once, or None where any row or value does not plainly fit."""
-    if b'"' in text or settings.decimal != "." or settings.thousands or not text:
+    if b'"' in text or b"\0" in text or settings.decimal != "." or settings.thousands or not text:
         return None
     kinds: dict[str, pl.DataType] = {name: pl.String() for name in layout.fields}
     kinds |= dict.fromkeys(_list_whole_numbers(layout), pl.Int64()) | dict.fromkeys(layout.numbers, pl.Float64())
@@ -140,7 +140,9 @@ def _list_times(frame: pl.DataFrame, layout: TextLayout) -> Iterator[tuple[str, 
 def _not_text(name: str, width: int) -> list[pl.Expr]:
     long = pl.col(name).str.len_bytes() > width
     undecoded = pl.col(name).str.contains(_UNDECODED, literal=True)
+    null = pl.col(name).str.contains("\0", literal=True)  # fixed-length bytes would lose it at their end
     return [
+        pl.when(null).then(pl.format(f"{name} has a NUL byte: {{}}", pl.col(name))),
         pl.when(undecoded).then(pl.format(f"{name} is not UTF-8: {{}}", pl.col(name))),
         pl.when(long).then(pl.format(f"{name} has more than {width} bytes: {{}}", pl.col(name))),
     ]
