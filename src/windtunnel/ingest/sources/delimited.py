@@ -17,7 +17,7 @@ from windtunnel.ingest.timeforms import loses_digits
 from windtunnel.ingest.unpack import Member, list_members, open_member
 from windtunnel.settings.data import DataSettings
 
-SAMPLE_BYTES = 1 << 20
+SAMPLE_BYTES = 256 << 10
 _SUFFIXES = re.compile(r"(\.(csv|txt|tsv|dat|gz|zst|zip))+$", re.IGNORECASE)
 
 
