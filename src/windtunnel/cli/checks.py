@@ -69,11 +69,11 @@ def check_paths(paths: PathSettings, project: Path) -> None:
 
 def check_data(study: StudySettings, project: Path) -> None:
     """Raise a UserError unless every raw file is there, of its source, and one of them is the reference."""
-    from windtunnel.ingest.run import plan_jobs
+    from windtunnel.ingest.plan import find_source, plan_jobs
 
     located = tuple(str(locate_input(file, project)) for file in study.data.files)
-    jobs = plan_jobs(study.data.model_copy(update={"files": located}))
-    known = sorted({job.identity.instrument for job in jobs})
+    data = study.data.model_copy(update={"files": located})
+    known = sorted({job.part.instrument for job in plan_jobs(data, find_source(data))})
     if study.features.reference not in known:
         raise SettingsError(
             f"features.reference={study.features.reference!r} is no instrument of dataset {study.data.dataset!r}:"

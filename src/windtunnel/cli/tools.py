@@ -43,6 +43,7 @@ def add_train_options(parser: argparse.ArgumentParser) -> None:
 def add_fsck_options(parser: argparse.ArgumentParser) -> None:
     """What `fsck` takes."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    add_fsck_shards(kinds)
     checkpoints = kinds.add_parser("checkpoints", help="checkpoints of a trial: list, verify, explain")
     actions = checkpoints.add_subparsers(dest="action", required=True, metavar="ACTION")
     for action, text in (
@@ -56,6 +57,16 @@ def add_fsck_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--results", type=Path, help="folder of the studies' results (results)")
         parser.add_argument("--json", dest="as_json", action="store_true", help="as JSON")
         parser.set_defaults(func=_fsck_checkpoints)
+
+
+def add_fsck_shards(kinds: "Subparsers") -> None:
+    """`fsck shards`."""
+    shards = kinds.add_parser("shards", help="a dataset's shards, or all of a store: verify, and repair from source")
+    shards.add_argument("where", type=Path, metavar="WHERE", help="a dataset's folder, its MANIFEST.json, or a store")
+    shards.add_argument("--repair", action="store_true", help="make what is bad again from the raw files")
+    shards.add_argument("--settings", type=Path, help="data settings, where the manifest is lost")
+    shards.add_argument("--json", dest="as_json", action="store_true", help="as JSON")
+    shards.set_defaults(func=_fsck_shards)
 
 
 def add_doctor_options(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +92,12 @@ def _fsck_checkpoints(args: argparse.Namespace) -> int:
     from windtunnel.cli.fsck import run_fsck_checkpoints
 
     return run_fsck_checkpoints(args.action, args.where, study=args.study, results=args.results, as_json=args.as_json)
+
+
+def _fsck_shards(args: argparse.Namespace) -> int:
+    from windtunnel.cli.fsck_shards import run_fsck_shards
+
+    return run_fsck_shards(args.where, repair=args.repair, settings=args.settings, as_json=args.as_json)
 
 
 def _init(args: argparse.Namespace) -> None:
