@@ -6,25 +6,26 @@ import os
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.harness import ROOT, Part, PartResult, make_row, make_rows, run_paired
+from benchmarks.ingest_fsck import run_fsck
+from benchmarks.ingest_ranks import run_ranks
 from windtunnel.errors import InputFileError
 from windtunnel.settings.data import DataSettings
 
 QUOTES = ROOT.parent / "shared" / "data" / "lean" / "equity_usa_tick_aig_20131009_quote.zip"
 QUICK_ROWS = 50_000
 ROUNDS = 15
+PANDAS_ROUNDS = 7
 
 
 def run_unzip_parse(quick: bool) -> PartResult:
     """Both sides in this process with one polars thread; imports are outside, and the file is in the page cache."""
     os.environ["POLARS_MAX_THREADS"] = "1"  # read when polars is first imported
     import polars
-
-    from windtunnel.comm.single import SingleComm
-    from windtunnel.ingest.run import run_ingest
 
     assert polars.thread_pool_size() == 1, "polars was imported before this part: run it by itself"
     if not QUOTES.is_file():
@@ -33,11 +34,7 @@ def run_unzip_parse(quick: bool) -> PartResult:
         dataset="ticks", source="lean_tick", files=(str(QUOTES),), max_rows=QUICK_ROWS if quick else None
     )
 
-    def ingest() -> float:
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            started = time.perf_counter()
-            run_ingest(settings, out=Path(folder) / "MANIFEST.json", comm=SingleComm())
-            return time.perf_counter() - started
+    ingest = _make_ingest(settings)
 
     def unzip_and_parse() -> float:
         started = time.perf_counter()
@@ -54,6 +51,51 @@ def run_unzip_parse(quick: bool) -> PartResult:
     return PartResult({"unzip_parse_ratio": ratio.median}, {"unzip_parse_ratio": ratio.count}, rows)
 
 
+def run_pandas(quick: bool) -> PartResult:
+    """Ours against pandas on the same file: `read_csv`, then `to_hdf` in both of its formats."""
+    import pandas
+
+    rows = QUICK_ROWS // 10 if quick else None
+    settings = DataSettings(dataset="ticks", source="lean_tick", files=(str(QUOTES),), max_rows=rows)
+
+    def by_pandas(form: Literal["table", "fixed"]) -> Callable[[], float]:
+        def run() -> float:
+            with tempfile.TemporaryDirectory() as folder:
+                started = time.perf_counter()
+                frame = pandas.read_csv(QUOTES, names=[*_schema_names()], nrows=rows)
+                frame.to_hdf(Path(folder) / "x.h5", key="x", format=form)
+                return time.perf_counter() - started
+
+        return run
+
+    sides = {"ours": _make_ingest(settings), "table": by_pandas("table"), "fixed": by_pandas("fixed")}
+    paired = run_paired(sides, rounds=1 if quick else PANDAS_ROUNDS)
+    ratios = {f"pandas_{form}_speedup": paired.ratio(form, "ours") for form in ("table", "fixed")}
+    rows_made = (*make_rows(paired), *(make_row(name, ratio, "x") for name, ratio in ratios.items()))
+    return PartResult(
+        {name: ratio.median for name, ratio in ratios.items()},
+        {name: ratio.count for name, ratio in ratios.items()},
+        rows_made,
+    )
+
+
+def _make_ingest(settings: DataSettings) -> Callable[[], float]:
+    from windtunnel.comm.single import SingleComm
+    from windtunnel.ingest.run import run_ingest
+
+    def ingest() -> float:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            started = time.perf_counter()
+            run_ingest(settings, out=Path(folder) / "MANIFEST.json", comm=SingleComm())
+            return time.perf_counter() - started
+
+    return ingest
+
+
+def _schema_names() -> tuple[str, ...]:
+    return ("time_ms", "bid", "bid_size", "ask", "ask_size", "exchange", "conditions", "suspicious")
+
+
 def _schema(polars: Any) -> dict[str, Any]:
     numbers = ("time_ms", "bid", "bid_size", "ask", "ask_size")
     words = ("exchange", "conditions")
@@ -66,5 +108,23 @@ PARTS = (
         figures=("unzip_parse_ratio",),
         measures=("ingest", "shards", "artifacts.py", "benchmarks/ingest.py"),
         run=run_unzip_parse,
+    ),
+    Part(
+        name="pandas",
+        figures=("pandas_table_speedup", "pandas_fixed_speedup"),
+        measures=("ingest", "shards", "artifacts.py", "benchmarks/ingest.py"),
+        run=run_pandas,
+    ),
+    Part(
+        name="mpi-ranks",
+        figures=("mpi_speedup",),
+        measures=("ingest", "shards", "comm", "artifacts.py", "benchmarks/ingest_ranks.py"),
+        run=run_ranks,
+    ),
+    Part(
+        name="fsck",
+        figures=("fsck_found_fraction",),
+        measures=("ingest", "shards", "artifacts.py", "benchmarks/ingest_fsck.py"),
+        run=run_fsck,
     ),
 )

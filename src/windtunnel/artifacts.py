@@ -23,6 +23,7 @@ from windtunnel.yamltext import render_yaml
 
 _BLOCK_BYTES = 1 << 20
 _AGAIN = "rm {}, and the command that you typed makes it again"
+_UNSIGNED = b'"sha256": ""'
 # libyaml's, ten times as fast, wherever PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -66,6 +67,19 @@ def read_artifact(path: Path, kind: type[R]) -> R:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "its content"
         raise ArtifactError(f"{path} is no {kind.SCHEMA} ({where}: {first['msg']}): {_AGAIN.format(path)}") from error
+
+
+def write_signed(path: Path, record: Record, *, settings_hash: str = "") -> Path:
+    """Publish a record whose field `sha256` is empty, with the hash of its own file there."""
+    unsigned = render_artifact(record, settings_hash=settings_hash).encode()
+    assert unsigned.count(_UNSIGNED) == 1, "expected one empty field sha256"
+    return write_atomic(path, unsigned.replace(_UNSIGNED, _sign(hashlib.sha256(unsigned).hexdigest())))
+
+
+def is_signed_by(path: Path, sha256: str) -> bool:
+    """Whether not a byte of the file at `path`, which names `sha256` as its own, has changed since it was signed."""
+    unsigned = path.read_bytes().replace(_sign(sha256), _UNSIGNED)
+    return hashlib.sha256(unsigned).hexdigest() == sha256
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -182,6 +196,10 @@ def _write_new(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
+
+
+def _sign(digest: str) -> bytes:
+    return _UNSIGNED.replace(b'""', f'"{digest}"'.encode())
 
 
 def _fsync(path: Path) -> None:

@@ -26,6 +26,8 @@ def ingest(args: Namespace) -> None:
     """Raw files to shards, under mpiexec when more ranks are asked for and one fits."""
     from windtunnel.cli.mpi import restart_under_mpi
 
+    if args.settings is None or args.out is None:
+        raise SettingsError("ingest needs --settings and --out, as the workflow gives them; or: ingest inspect FILE")
     settings = read_settings(DataSettings, args.settings)
     if args.ranks > 1:
         restart_under_mpi(args.ranks, ["ingest", "--settings", str(args.settings), "--out", str(args.out)])
@@ -33,6 +35,13 @@ def ingest(args: Namespace) -> None:
     from windtunnel.ingest.run import run_ingest
 
     run_ingest(settings, out=args.out, comm=detect_comm())
+
+
+def inspect(args: Namespace) -> int:
+    """What a raw file is; 1 when no source reads it."""
+    from windtunnel.cli.inspect import run_inspect
+
+    return run_inspect(args.file, source=args.source, text=args.text, as_json=args.as_json)
 
 
 def featurize(args: Namespace) -> None:

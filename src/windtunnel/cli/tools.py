@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windtunnel.cli.seconds import read_seconds
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -27,6 +29,7 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     doctor.set_defaults(func=_doctor)
     trial = subparsers.add_parser("trial", help="run the next attempt of planned trials in turn, as jobs do")
     trial.add_argument("folders", type=Path, metavar="DIR", nargs="+", help="a trial's folder, with its config.yaml")
+    trial.add_argument("--succeeds", action="store_true", help="behind an earlier job of the trial: run what it left")
     trial.set_defaults(func=_trial)
 
 
@@ -40,6 +43,7 @@ def add_train_options(parser: argparse.ArgumentParser) -> None:
 def add_fsck_options(parser: argparse.ArgumentParser) -> None:
     """What `fsck` takes."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    add_fsck_shards(kinds)
     checkpoints = kinds.add_parser("checkpoints", help="checkpoints of a trial: list, verify, explain")
     actions = checkpoints.add_subparsers(dest="action", required=True, metavar="ACTION")
     for action, text in (
@@ -55,11 +59,23 @@ def add_fsck_options(parser: argparse.ArgumentParser) -> None:
         parser.set_defaults(func=_fsck_checkpoints)
 
 
+def add_fsck_shards(kinds: "Subparsers") -> None:
+    """`fsck shards`."""
+    shards = kinds.add_parser("shards", help="a dataset's shards, or all of a store: verify, and repair from source")
+    shards.add_argument("where", type=Path, metavar="WHERE", help="a dataset's folder, its MANIFEST.json, or a store")
+    shards.add_argument("--repair", action="store_true", help="make what is bad again from the raw files")
+    shards.add_argument("--settings", type=Path, help="data settings, where the manifest is lost")
+    shards.add_argument("--json", dest="as_json", action="store_true", help="as JSON")
+    shards.set_defaults(func=_fsck_shards)
+
+
 def add_doctor_options(parser: argparse.ArgumentParser) -> None:
     """What `doctor` takes."""
     parser.add_argument("--partition", default="", help="partition to try; the site file's, or Slurm's default")
     parser.add_argument("--store", type=Path, default=Path(), help="folder that trials will share (here)")
-    parser.add_argument("--wait", type=float, default=300.0, metavar="S", help="wait for its job (%(default)s s)")
+    parser.add_argument(
+        "--wait", type=read_seconds, default=300.0, metavar="S", help="wait for its job (%(default)s s)"
+    )
     parser.add_argument("--no-job", dest="job", action="store_false", help="submit nothing")
     parser.add_argument("--json", dest="as_json", action="store_true", help="print the findings as JSON")
 
@@ -78,6 +94,12 @@ def _fsck_checkpoints(args: argparse.Namespace) -> int:
     return run_fsck_checkpoints(args.action, args.where, study=args.study, results=args.results, as_json=args.as_json)
 
 
+def _fsck_shards(args: argparse.Namespace) -> int:
+    from windtunnel.cli.fsck_shards import run_fsck_shards
+
+    return run_fsck_shards(args.where, repair=args.repair, settings=args.settings, as_json=args.as_json)
+
+
 def _init(args: argparse.Namespace) -> None:
     from windtunnel.cli.init import run_init
 
@@ -93,4 +115,4 @@ def _install(args: argparse.Namespace) -> None:
 def _trial(args: argparse.Namespace) -> int:
     from windtunnel.attempt.pack import run_pack
 
-    return run_pack(args.folders)
+    return run_pack(args.folders, succeeds=args.succeeds)

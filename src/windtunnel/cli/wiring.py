@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 def add_stage_parsers(subparsers: "Subparsers") -> None:
     """Add a subcommand for each stage, in the data's order."""
-    ingest = _add(subparsers, "ingest", _stage("ingest"), "raw files to shards", "settings", "out")
+    ingest = _add(subparsers, "ingest", _stage("ingest"), "raw files to shards")
+    for name in ("settings", "out"):
+        ingest.add_argument(f"--{name}", type=Path)
     ingest.add_argument("--ranks", type=int, default=1, help="MPI ranks, where an mpiexec fits (%(default)s)")
+    _add_inspect(ingest)
     _add(subparsers, "featurize", _stage("featurize"), "shards to feature shards", "settings", "shards", "out")
     topology = _add(subparsers, "topology", _stage("topology"), "nodes, switches, collectives; for people: facts …")
     for name in ("settings", "out", "collectives"):
@@ -30,7 +33,15 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
         plan.add_argument(f"--{name}", type=Path)
     _add_features(plan)
     plan.add_argument("--dry-run", action="store_true", help="print what would be submitted, write nothing")
-    sweep = _add(subparsers, "sweep", _stage("sweep"), "run the trials", "settings", "plan", "out")
+    sweep = _add(
+        subparsers,
+        "sweep",
+        _stage("sweep"),
+        "run the trials; for people: sweep STUDY --help",
+        "settings",
+        "plan",
+        "out",
+    )
     _add_features(sweep)
     sweep.add_argument("--topology", type=Path)
     sweep.add_argument("--report", type=Path, help="settings file of report, for the report of an unfinished sweep")
@@ -45,6 +56,18 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
     for name in ("checkpoints", "latency", "models", "topology", "collectives", "device"):
         report.add_argument(f"--{name}", type=Path)
     report.add_argument("--benchmarks", type=Path, nargs="*", default=[], help="Snakemake's benchmark tables")
+
+
+def _add_inspect(ingest: argparse.ArgumentParser) -> None:
+    actions = ingest.add_subparsers(dest="action", metavar="ACTION")
+    inspect = actions.add_parser("inspect", help="say what a raw file is, what is odd, and what would be quarantined")
+    inspect.add_argument("file", metavar="FILE", help="path, or package:<name>/<path>")
+    inspect.add_argument("--source", default="", help="source to read it with (the first that takes it)")
+    inspect.add_argument(
+        "--text", action="append", default=[], metavar="KEY=VALUE", help="a setting below data.text, such as zone=UTC"
+    )
+    inspect.add_argument("--json", dest="as_json", action="store_true", help="as JSON")
+    inspect.set_defaults(func=_stage("inspect"))
 
 
 def _add_features(parser: argparse.ArgumentParser) -> None:

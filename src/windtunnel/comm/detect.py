@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windtunnel.comm.base import Comm
+from windtunnel.comm.counter import CountingComm
 from windtunnel.comm.single import SingleComm
 from windtunnel.errors import ClusterError
 
@@ -38,7 +38,7 @@ def read_launch(env: Mapping[str, str]) -> Launch:
     return Launch("srun" if tasks > 1 else "none", tasks)
 
 
-def detect_comm(env: Mapping[str, str] | None = None) -> Comm:
+def detect_comm(env: Mapping[str, str] | None = None) -> CountingComm:
     """The Comm of this process.
 
     Raises ClusterError when a launcher started several ranks that MPI does not join: each would do all the work.

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from windtunnel.comm.counter import Counter
 from windtunnel.errors import ClusterError, CommandError
 from windtunnel.process import run_command
 
@@ -46,6 +47,10 @@ class MpiComm:
         gathered: list[Any] = self._world.allgather(value)
         return gathered
 
+    def open_counter(self) -> Counter:
+        """In rank 0's memory."""
+        return MpiCounter(self._world)
+
     def _abort(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         # Without this the other ranks would wait for ever in their next exchange.
         print(f"rank {self.rank} of {self.size}:", file=sys.stderr)
@@ -53,6 +58,37 @@ class MpiComm:
         sys.stdout.flush()
         sys.stderr.flush()
         self._world.Abort(1)
+
+
+class MpiCounter:
+    """A number in rank 0's memory, counted by atomic one-sided operations: no rank serves the others."""
+
+    def __init__(self, world: Any) -> None:
+        import numpy as np
+        from mpi4py import MPI
+
+        self._mpi, self._np = MPI, np
+        self._world = world
+        self._window = MPI.Win.Allocate(8 if world.Get_rank() == 0 else 0, 8, comm=world)
+        if world.Get_rank() == 0:
+            memory: Any = self._window.tomemory()
+            memory[:] = bytes(8)
+        world.Barrier()
+        self._window.Lock_all()
+
+    def take(self, step: int = 1) -> int:
+        """As in Counter."""
+        found = self._np.zeros(1, dtype=self._np.int64)
+        added = self._np.full(1, step, dtype=self._np.int64)
+        self._window.Fetch_and_op(added, found, 0, 0, self._mpi.SUM)
+        self._window.Flush(0)
+        return int(found[0])
+
+    def close(self) -> None:
+        """As in Counter."""
+        self._window.Unlock_all()
+        self._world.Barrier()
+        self._window.Free()
 
 
 def find_mpiexec() -> tuple[str, ...]:

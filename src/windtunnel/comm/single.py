@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from windtunnel.comm.counter import Counter, LocalCounter
+
 
 class SingleComm:
     """The Comm of a process that was started alone."""
@@ -19,3 +21,7 @@ class SingleComm:
     def allgather(self, value: Any) -> list[Any]:
         """The one value."""
         return [value]
+
+    def open_counter(self) -> Counter:
+        """This process's own."""
+        return LocalCounter()

@@ -92,7 +92,7 @@ def read_memory_limit_mib(groups: str, root: Path = _CGROUPS) -> int | None:
 
 
 def ask_nvidia_smi(run: Callable[..., Any] = subprocess.run) -> dict[str, Any]:
-    """GPUs as nvidia-smi tells of them: `rows` of `fields`, or the `problem` that it has; nothing where it is absent."""
+    """GPUs as nvidia-smi tells of them: `rows` of `fields`, or its `problem`; nothing where it is absent."""
     problem = ""
     for fields in (GPU_FIELDS, FEW_GPU_FIELDS):
         argv = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
@@ -143,7 +143,7 @@ def look(folder: Path, *, gpus: int, environ: Mapping[str, str]) -> dict[str, An
         "cpus_online": os.cpu_count() or 0,
         "memory_limit_mib": read_memory_limit_mib(_read(Path("/proc/self/cgroup"))),
         "memory_total_mib": _read_total_mib(),
-        "shm_mib": read_free_mib(Path("/dev/shm")) if Path("/dev/shm").is_dir() else None,
+        "shm_mib": _read_shm_mib(),
         "visible": environ.get("CUDA_VISIBLE_DEVICES"),
     }
     found |= {key: answer.wait() for key, answer in places.items()}
@@ -169,6 +169,13 @@ class Answer:
 def _read_total_mib() -> int | None:
     match = re.search(r"^MemTotal:\s+(\d+) kB", _read(Path("/proc/meminfo")), re.MULTILINE)
     return int(match[1]) // 1024 if match else None
+
+
+def _read_shm_mib() -> int | None:
+    try:
+        return read_free_mib(Path("/dev/shm"))
+    except OSError:
+        return None
 
 
 def _read_int(path: Path) -> int:

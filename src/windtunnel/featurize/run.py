@@ -1,20 +1,21 @@
 """The stage: a dataset's shards to one feature shard and its manifest."""
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from windtunnel.artifacts import hash_json, write_artifact
+from windtunnel.artifacts import hash_json
 from windtunnel.errors import ArtifactError, InputFileError, SettingsError
 from windtunnel.featurize.daily import build_daily, make_series
 from windtunnel.featurize.expand import Features, expand_table
 from windtunnel.featurize.quotes import COLUMNS, build_quotes
 from windtunnel.featurize.signals import Table
-from windtunnel.records.data import Column, ShardEntry, ShardManifest
+from windtunnel.records.data import ROW_FACTS, Column, ShardEntry, ShardManifest
 from windtunnel.settings.features import FeatureSettings
-from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest
+from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest, write_manifest
 from windtunnel.shards.reader import read_shard
 from windtunnel.shards.writer import write_shard
 from windtunnel.units import format_seconds
@@ -46,11 +47,11 @@ def run_featurize(settings: FeatureSettings, *, shards: Path, out: Path) -> Shar
         quarantine="",
         parent_sha256=manifest_sha256(raw),
     )
-    write_artifact(out, manifest, settings_hash=hash_json(settings))
+    written = write_manifest(out, manifest, settings_hash=hash_json(settings))
     rows, columns = features.features_tc.shape
     took = format_seconds(time.monotonic() - started)
     print(f"featurize: {rows:,} rows x {columns} features -> {out} ({took})", flush=True)
-    return manifest
+    return written
 
 
 def check_request(settings: FeatureSettings, raw: ShardManifest, where: Path) -> None:
@@ -79,38 +80,58 @@ def read_table(settings: FeatureSettings, raw: ShardManifest, folder: Path) -> T
     """The recipe's signals from the shards in `folder`, each held against the manifest first."""
     if settings.recipe == "quotes":
         return _read_quotes(settings.reference, raw, folder)
-    names = [entry.instrument for entry in raw.shards]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputFileError(f"dataset {raw.dataset!r} has {twice!r} in several shards, expected one: join its files")
-    series = {name: make_series(name, _read(entry, folder)) for name, entry in zip(names, raw.shards, strict=True)}
+    parts = {name: _find_entries(name, raw) for name in dict.fromkeys(entry.instrument for entry in raw.shards)}
+    twice = next(
+        (name for name, entries in parts.items() if len({e.input_sha256 or e.file for e in entries}) > 1), None
+    )
+    if twice is not None:
+        raise InputFileError(f"dataset {raw.dataset!r} has {twice!r} in several files, expected one: join its files")
+    series = {name: make_series(name, _read_file(entries, folder)) for name, entries in parts.items()}
     reference = series.pop(settings.reference)
     return build_daily(reference, tuple(series.values()))
 
 
 def _read_quotes(reference: str, raw: ShardManifest, folder: Path) -> Table:
-    entries = sorted((entry for entry in raw.shards if entry.instrument == reference), key=lambda e: e.first_ns)
-    for earlier, later in pairwise(entries):
-        if later.first_ns < earlier.last_ns:
+    by_file: dict[str, list[ShardEntry]] = {}
+    for entry in _find_entries(reference, raw):
+        by_file.setdefault(entry.input_sha256 or entry.file, []).append(entry)
+    files = sorted(by_file.values(), key=lambda entries: min(entry.first_ns for entry in entries))
+    for earlier, later in pairwise(files):
+        if min(entry.first_ns for entry in later) < max(entry.last_ns for entry in earlier):
             raise InputFileError(
-                f"shards {earlier.file} and {later.file} of {reference!r} overlap in time: take one out of data.files"
+                f"shards {earlier[0].file} and {later[0].file} of {reference!r} overlap in time: take one out of "
+                "data.files"
             )
-    parts = [_read(entry, folder) for entry in entries]
-    for entry, part in zip(entries, parts, strict=True):
+    parts = [_read_file(entries, folder) for entries in files]
+    for entries, part in zip(files, parts, strict=True):
         missing = [name for name in COLUMNS if name not in part]
         if missing:
             raise InputFileError(
-                f"shard {entry.file} of {reference!r} has no column {', '.join(missing)}: recipe 'quotes' needs "
+                f"shard {entries[0].file} of {reference!r} has no column {', '.join(missing)}: recipe 'quotes' needs "
                 f"{', '.join(COLUMNS)}; choose a reference with quotes, or recipe 'daily'"
             )
     return build_quotes(reference, {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
+
+
+def _find_entries(instrument: str, raw: ShardManifest) -> list[ShardEntry]:
+    return [entry for entry in raw.shards if entry.instrument == instrument]
+
+
+def _read_file(entries: Sequence[ShardEntry], folder: Path) -> dict[str, np.ndarray]:
+    """All shards of one raw file, in order of time; rows of equal time keep the file's order."""
+    parts = [_read(entry, folder) for entry in entries]
+    if len(parts) == 1:
+        return parts[0]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(joined["time_ns"], kind="stable")
+    return {name: array[order] for name, array in joined.items()}
 
 
 def _read(entry: ShardEntry, folder: Path) -> dict[str, np.ndarray]:
     reason = check_shard(folder, entry)
     if reason:
         raise ArtifactError(f"{reason}: run ingest again")
-    return read_shard(folder / entry.file)
+    return {name: array for name, array in read_shard(folder / entry.file).items() if name not in ROW_FACTS}
 
 
 def _write_features(features: Features, settings: FeatureSettings, folder: Path) -> ShardEntry:

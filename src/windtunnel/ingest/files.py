@@ -1,19 +1,22 @@
 """Raw files as settings name them: where they lie, that they can be read, and their bytes up to a number of lines."""
 
 import importlib.util
+import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from windtunnel.artifacts import hash_file
 from windtunnel.errors import InputFileError
 
+T = TypeVar("T")
 PACKAGE_PREFIX = "package:"
 _BLOCK_BYTES = 4 << 20
+_MAX_LINE_BYTES = 16 << 20
 
 
 class ByteStream(Protocol):
@@ -31,6 +34,7 @@ class RawFile:
     spec: str
     path: Path
     bytes: int
+    mtime_ns: int = 0
 
 
 def find_raw_file(spec: str) -> RawFile:
@@ -46,14 +50,14 @@ def find_raw_file(spec: str) -> RawFile:
             raise InputFileError(f"data file {spec} is no file, expected one raw file: list its files in data.files")
         with path.open("rb") as stream:
             stream.read(1)
-        size = path.stat().st_size
+        found = path.stat()
     except OSError as error:
         raise InputFileError(
             f"data file {spec} cannot be read ({error.strerror}): give this user access to {path}"
         ) from error
-    if size == 0:
+    if found.st_size == 0:
         raise InputFileError(f"data file {spec} is empty (0 bytes): fetch it again or take it out of data.files")
-    return RawFile(spec, path, size)
+    return RawFile(spec, path, found.st_size, found.st_mtime_ns)
 
 
 def hash_raw_file(raw: RawFile) -> str:
@@ -62,6 +66,19 @@ def hash_raw_file(raw: RawFile) -> str:
         return hash_file(raw.path)
     except OSError as error:
         raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
+
+
+def check_unchanged(raw: RawFile) -> None:
+    """Raise InputFileError when the file is no longer the one that was found: somebody still writes it."""
+    try:
+        found = raw.path.stat()
+    except OSError as error:
+        raise InputFileError(f"data file {raw.spec} went away while it was read ({error.strerror})") from error
+    if (found.st_size, found.st_mtime_ns) != (raw.bytes, raw.mtime_ns):
+        raise InputFileError(
+            f"data file {raw.spec} changed while it was read ({raw.bytes:,} bytes, now {found.st_size:,}): run again "
+            "once it is complete"
+        )
 
 
 def read_blocks(stream: ByteStream, max_lines: int | None, *, block_bytes: int = _BLOCK_BYTES) -> Iterator[bytes]:
@@ -79,7 +96,66 @@ def read_blocks(stream: ByteStream, max_lines: int | None, *, block_bytes: int =
         yield rest
 
 
-def read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def read_pieces(
+    stream: ByteStream, piece_bytes: int, *, first: int = 0, end: int | None = None, block_bytes: int = _BLOCK_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines from piece `first` to `end` - 1, all when None, each with its piece's number.
+
+    A line is of the piece in which its first byte lies. A piece in which none begins is passed over.
+    """
+    at = _skip_to(stream, max(0, first * piece_bytes - 1), block_bytes)
+    rest = b""
+    if first:  # from the byte before: a line may begin with the piece itself
+        rest, at = _skip_line(stream, at, block_bytes)
+    while True:
+        data = stream.read(block_bytes)
+        if len(rest) > _MAX_LINE_BYTES:
+            raise EOFError(f"a line has more than {_MAX_LINE_BYTES:,} bytes")
+        text = rest + data
+        stop = text.rfind(b"\n") + 1 if data else len(text)
+        whole, rest = text[:stop], text[stop:]
+        for piece, block in _cut_pieces(whole, at, piece_bytes):
+            if end is not None and piece >= end:
+                return
+            yield piece, block
+        at += len(whole)
+        if not data:
+            return
+
+
+def _cut_pieces(text: bytes, at: int, piece_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines that begin at byte `at` of a text, cut where the first line of a next piece begins."""
+    begin = 0
+    while begin < len(text):
+        piece = (at + begin) // piece_bytes
+        # The last line that begins in the piece ends at the first newline from the piece's last byte on.
+        newline = text.find(b"\n", max(begin, (piece + 1) * piece_bytes - 1 - at))
+        stop = len(text) if newline < 0 else newline + 1
+        yield piece, text[begin:stop]
+        begin = stop
+
+
+def _skip_to(stream: ByteStream, position: int, block_bytes: int) -> int:
+    """Go forward to byte `position` of a stream at its start; returns where it is."""
+    if position and isinstance(stream, io.BufferedReader):
+        return stream.seek(position)
+    at = 0
+    while at < position and (data := stream.read(min(block_bytes, position - at))):
+        at += len(data)
+    return at
+
+
+def _skip_line(stream: ByteStream, at: int, block_bytes: int) -> tuple[bytes, int]:
+    """What was read behind the next newline, and the byte at which that begins."""
+    while data := stream.read(block_bytes):
+        stop = data.find(b"\n") + 1
+        if stop:
+            return data[stop:], at + stop
+        at += len(data)
+    return b"", at
+
+
+def read_ahead(blocks: Iterator[T]) -> Iterator[T]:
     """The same blocks, each made by another thread while the one before is worked on."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         pending = pool.submit(next, blocks, None)

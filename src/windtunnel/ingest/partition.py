@@ -1,14 +1,34 @@
-"""Who reads what: files dealt over ranks by size. Pure, so that every rank comes to the same answer by itself."""
+"""Which pieces of a text are read together. Pure; where pieces begin does not depend on ranks, what is a run does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+_UNPACKED_TIMES = 8
+"""Text to packed bytes, to reckon how long a file takes of which only this is known."""
 
 
-def deal_files(sizes: Sequence[int], *, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Positions of files for each rank: the largest file first, each to the rank with the least to read so far."""
-    loads = [0] * ranks
-    hands: list[list[int]] = [[] for _ in range(ranks)]
-    for position in sorted(range(len(sizes)), key=lambda index: (-sizes[index], index)):
-        rank = min(range(ranks), key=lambda index: (loads[index], index))
-        hands[rank].append(position)
-        loads[rank] += sizes[position]
-    return tuple(tuple(sorted(hand)) for hand in hands)
+def list_runs(wanted: Iterable[int], *, ranks: int, is_seekable: bool) -> Iterator[tuple[int, int]]:
+    """First piece and end of each run of `wanted` pieces, in order.
+
+    Each piece is its own run where reading may begin in the middle. Elsewhere all that lies before a run is unpacked
+    in vain, so there are no more runs than ranks.
+    """
+    for first, end in _join_neighbours(wanted):
+        size = 1 if is_seekable else -(-(end - first) // ranks)
+        yield from ((begin, min(begin + size, end)) for begin in range(first, end, size))
+
+
+def estimate_bytes(raw_bytes: int, text_bytes: int | None, *, share: float) -> int:
+    """Text of a run that is this share of its part, for the order of runs and for what is left to do."""
+    return max(1, int((raw_bytes * _UNPACKED_TIMES if text_bytes is None else text_bytes) * share))
+
+
+def estimate_left_s(elapsed_s: float, *, done: int, total: int) -> float | None:
+    """Seconds until all of `total` is done at the pace so far; None before anything is."""
+    return elapsed_s * (total - done) / done if done > 0 else None
+
+
+def _join_neighbours(wanted: Iterable[int]) -> Iterator[tuple[int, int]]:
+    for _, group in groupby(enumerate(sorted(wanted)), key=lambda pair: pair[1] - pair[0]):
+        pieces = [piece for _, piece in group]
+        yield pieces[0], pieces[-1] + 1

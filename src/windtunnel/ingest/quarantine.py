@@ -1,8 +1,8 @@
-"""The quarantine: rows that did not fit, as CSV of file, line, reason and raw text, beside the manifest."""
+"""The quarantine: rows that did not fit, as CSV of file, member, line, reason and raw text, beside the manifest."""
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +11,7 @@ from windtunnel.artifacts import write_atomic
 from windtunnel.ingest.rows import LINE, RAW, REASON
 
 QUARANTINE = "quarantine.csv"
-_HEADER = ("file", "line", "reason", "raw")
+_HEADER = ("file", "member", "line", "reason", "raw")
 
 Row = tuple[int, str, str]
 
@@ -21,16 +21,16 @@ def list_rows(rejected: pl.DataFrame) -> tuple[Row, ...]:
     return tuple(rejected.select(LINE, REASON, RAW).iter_rows())
 
 
-def write_quarantine(folder: Path, rows_by_file: Mapping[str, Sequence[Row]]) -> str:
+def write_quarantine(folder: Path, rows: Iterable[tuple[str, str, int, str, str]]) -> str:
     """Publish all rows as one file and return its name; without any, remove an older one and return ''."""
     path = folder / QUARANTINE
-    if not any(rows_by_file.values()):
-        path.unlink(missing_ok=True)
-        return ""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEADER)
-    for file, rows in rows_by_file.items():
-        writer.writerows((file, *row) for row in rows)
+    empty = text.tell()
+    writer.writerows(rows)
+    if text.tell() == empty:
+        path.unlink(missing_ok=True)
+        return ""
     write_atomic(path, text.getvalue().encode())
     return path.name

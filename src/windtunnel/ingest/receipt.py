@@ -1,47 +1,51 @@
-"""A receipt for each shard, beside it: what it was made from and how, so that a rerun keeps what is still right.
+"""A receipt for each piece, beside its shard: what it was made from and how. A rerun keeps what is still right.
 
 Snakemake removes the manifest before each run; receipts stay with the shards.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from windtunnel.artifacts import hash_json, read_artifact, write_artifact
+from windtunnel.artifacts import hash_json, read_artifact, to_plain, write_artifact
 from windtunnel.errors import ArtifactError, InputFileError
-from windtunnel.records.data import Column, InputFile, ShardEntry
+from windtunnel.records.data import ShardEntry
 from windtunnel.settings.data import DataSettings
 from windtunnel.shards.manifest import check_shard
 
 _CODE = ("ingest", "shards")
+_SHAPING = ("source", "text", "max_rows", "compression", "chunk_rows", "shard_text")
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """One raw file's way to its shard; `key` hashes everything that the shard's bytes follow from."""
+    """One piece's way to its shard; `key` hashes everything that the shard's bytes follow from."""
 
-    SCHEMA: ClassVar[str] = "windtunnel.ingest_receipt/1"
+    SCHEMA: ClassVar[str] = "windtunnel.ingest_receipt/2"
 
     key: str
-    input: InputFile
-    shard: ShardEntry
-    columns: tuple[Column, ...]
+    piece: int
+    is_last: bool
+    """Whether its text ends with it."""
+    rows_in: int
+    lines: int
+    flagged: Mapping[str, int]
+    shard: ShardEntry | None
+    """None where no row was kept."""
     quarantined: tuple[tuple[int, str, str], ...]
-    """Line, reason and raw text of each row that did not fit."""
+    """Line in the piece, reason and raw text of each row that did not fit."""
 
 
-def make_key(settings: DataSettings, *, instrument: str, input_sha256: str, code_sha256: str) -> str:
-    """Hash of a raw file's content, the settings that shape its shard, and the code that makes it."""
-    shaping = {
-        "source": settings.source,
-        "max_rows": settings.max_rows,
-        "compression": settings.compression,
-        "chunk_rows": settings.chunk_rows,
-    }
-    return hash_json([shaping, instrument, input_sha256, code_sha256])
+def make_key(settings: DataSettings, *, stem: str, member: str, input_sha256: str) -> str:
+    """Hash of a raw file's content, the settings that shape its shards, and the code that makes them."""
+    plain = to_plain(settings)
+    return hash_json([{name: plain[name] for name in _SHAPING}, stem, member, input_sha256, hash_code()])
 
 
+@cache
 def hash_code() -> str:
     """Hash of the packages that decide a shard's bytes."""
     digest = hashlib.sha256()
@@ -52,22 +56,30 @@ def hash_code() -> str:
     return digest.hexdigest()
 
 
-def receipt_path(folder: Path, stem: str) -> Path:
-    """Where the receipt of shard `stem` lies."""
-    return folder / ".receipts" / f"{stem}.json"
+def name_shard(stem: str, piece: int) -> str:
+    """File of a piece's shard; no stem has a dash."""
+    return f"{stem}.h5" if piece == 0 else f"{stem}-{piece:05d}.h5"
+
+
+def receipt_path(folder: Path, stem: str, piece: int = 0) -> Path:
+    """Where the receipt of a piece lies."""
+    return folder / ".receipts" / f"{name_shard(stem, piece).removesuffix('.h5')}.json"
 
 
 def write_receipt(folder: Path, stem: str, receipt: Receipt) -> None:
     """Publish a receipt; do so after its shard."""
-    write_artifact(receipt_path(folder, stem), receipt)
+    write_artifact(receipt_path(folder, stem, receipt.piece), receipt)
 
 
-def find_receipt(folder: Path, stem: str, *, key: str) -> Receipt | None:
-    """The receipt of a shard that is still right: same key, and the shard's bytes verify."""
+def read_receipt(folder: Path, stem: str, piece: int, *, key: str) -> Receipt | None:
+    """The receipt of a piece with this key; None where it was never made, cut off, or of something else."""
     try:
-        receipt = read_artifact(receipt_path(folder, stem), Receipt)
+        receipt = read_artifact(receipt_path(folder, stem, piece), Receipt)
     except (InputFileError, ArtifactError):
-        return None  # never made, or cut off: the shard is made again
-    if receipt.key != key or check_shard(folder, receipt.shard):
         return None
-    return receipt
+    return receipt if receipt.key == key and receipt.piece == piece else None
+
+
+def is_right(folder: Path, receipt: Receipt) -> bool:
+    """Whether the shard of a receipt is what was published."""
+    return receipt.shard is None or not check_shard(folder, receipt.shard)

@@ -4,6 +4,7 @@ A row keeps the columns `#line` (in the file, from 1) and `#raw` until it is eit
 """
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 LINE, RAW, REASON = "#line", "#raw", "#reason"
 REJECTED = pl.Schema({LINE: pl.Int64, REASON: pl.String, RAW: pl.String})
 
-_DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _WHOLE = r"^[+-]?\d+$"
 _BOM = b"\xef\xbb\xbf"
 
@@ -69,7 +70,7 @@ def join_rejected(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def not_decimal(name: str) -> pl.Expr:
     """A reason where the string in column `name` is no finite decimal number; null passes."""
     finite = pl.col(name).cast(pl.Float64, strict=False).is_finite().fill_null(False)
-    bad = ~pl.col(name).str.contains(_DECIMAL) | ~finite
+    bad = ~pl.col(name).str.contains(DECIMAL) | ~finite
     return pl.when(bad).then(pl.format(f"{name} is not a number: " + "{}", pl.col(name)))
 
 
@@ -95,3 +96,8 @@ def split_quoted(raw: str, delimiter: str) -> list[str]:
         return next(csv.reader([raw], delimiter=delimiter, strict=True), [])
     except csv.Error:
         return []  # an open quote: no fields, which no layout expects
+
+
+def make_name(text: str) -> str:
+    """A name of columns, instruments and files: lower case, digits and underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

@@ -1,146 +1,74 @@
 """The stage: raw files to shards, a quarantine and a manifest, over as many ranks as there are."""
 
-import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from windtunnel.artifacts import hash_json, write_artifact
-from windtunnel.comm.base import Comm, run_on_all, run_on_root
-from windtunnel.errors import InputFileError, LostRowsError, SettingsError
-from windtunnel.ingest.files import RawFile, find_raw_file, hash_raw_file
-from windtunnel.ingest.partition import deal_files
-from windtunnel.ingest.quarantine import list_rows, write_quarantine
-from windtunnel.ingest.receipt import Receipt, find_receipt, hash_code, make_key, write_receipt
-from windtunnel.ingest.rows import LINE, REASON
-from windtunnel.ingest.sources.base import Identity, Reading, Source
-from windtunnel.ingest.sources.daily_csv import DailyCsv
-from windtunnel.ingest.sources.lean_tick import LeanTick
-from windtunnel.records.data import Column, InputFile, ShardManifest
+from windtunnel.comm.base import run_on_root
+from windtunnel.comm.counter import CountingComm, share_work
+from windtunnel.ingest.partition import estimate_bytes, estimate_left_s
+from windtunnel.ingest.plan import find_source, plan_jobs
+from windtunnel.ingest.publish import publish_dataset
+from windtunnel.ingest.receipt import Receipt
+from windtunnel.ingest.survey import Survey, survey_file
+from windtunnel.ingest.work import Task, make_pieces
+from windtunnel.records.data import ShardManifest
 from windtunnel.settings.data import DataSettings
-from windtunnel.shards.writer import write_shard
 from windtunnel.units import format_seconds
 
-SOURCES: dict[str, Source] = {"daily_csv": DailyCsv(), "lean_tick": LeanTick()}
 
-
-@dataclass(frozen=True)
-class Job:
-    """One raw file to read and what it becomes."""
-
-    raw: RawFile
-    identity: Identity
-
-
-def run_ingest(settings: DataSettings, *, out: Path, comm: Comm) -> ShardManifest:
-    """Read every file of `settings` into a shard beside `out`, then publish the manifest at `out`.
+def run_ingest(settings: DataSettings, *, out: Path, comm: CountingComm) -> ShardManifest:
+    """Read every file of `settings` into shards beside `out`, then publish the manifest at `out`.
 
     Shards that are still right are kept. Shards and manifest do not depend on the number of ranks.
     """
-    jobs = run_on_root(comm, lambda: plan_jobs(settings))
-    mine = deal_files([job.raw.bytes for job in jobs], ranks=comm.size)[comm.rank]
-    dealt = run_on_all(comm, lambda: {index: ingest_file(jobs[index], settings, out.parent) for index in mine})
-    receipts = {index: receipt for hand in dealt for index, receipt in hand.items()}
-    return run_on_root(comm, lambda: _publish(settings, [receipts[index] for index in range(len(jobs))], out))
-
-
-def plan_jobs(settings: DataSettings) -> tuple[Job, ...]:
-    """What will be read; raises UserError before any row is, when a file is missing, foreign or named twice."""
-    source = _find_source(settings.source)
-    raws = [find_raw_file(spec) for spec in settings.files]
-    jobs = tuple(Job(raw, source.identify(raw)) for raw in raws)
-    owners: dict[str, Job] = {}
-    for job in jobs:
-        other = owners.setdefault(job.identity.stem, job)
-        if other is not job:
-            raise SettingsError(
-                f"data.files: {other.raw.spec} and {job.raw.spec} would both make {job.identity.stem}.h5: "
-                "rename one of them"
-            )
-    return jobs
-
-
-def ingest_file(job: Job, settings: DataSettings, folder: Path) -> Receipt:
-    """The receipt of one file's shard, which is kept when still right and made otherwise."""
+    source = find_source(settings)
+    folder = out.parent
+    jobs = run_on_root(comm, lambda: plan_jobs(settings, source))
+    files = [list(group) for _, group in groupby(jobs, key=lambda job: job.raw)]
+    surveyed = share_work(comm, files, lambda _, file: survey_file(file, settings, folder=folder, ranks=comm.size))
+    surveys = [survey for file in surveyed for survey in file]
+    tasks = list_tasks(surveys)
     started = time.monotonic()
-    sha256 = hash_raw_file(job.raw)
-    stem = job.identity.stem
-    key = make_key(settings, instrument=job.identity.instrument, input_sha256=sha256, code_sha256=hash_code())
-    receipt = find_receipt(folder, stem, key=key)
-    if receipt is not None:
-        print(f"ingest: {receipt.shard.file} is still right, kept ({receipt.shard.rows:,} rows)", flush=True)
-        # The same bytes may lie elsewhere now, or under another name.
-        return dataclasses.replace(receipt, input=dataclasses.replace(receipt.input, path=job.raw.spec))
-    reading = _find_source(settings.source).read(job.raw, max_rows=settings.max_rows)
-    check_rows(job.raw.spec, reading)
-    receipt = _write_shard(job, settings, reading, folder, key=key, sha256=sha256)
-    write_receipt(folder, stem, receipt)
-    counts = f"{receipt.input.rows_kept:,} rows kept, {receipt.input.rows_quarantined:,} quarantined"
-    took = format_seconds(time.monotonic() - started)
-    print(f"ingest: {job.raw.spec}: {counts} -> {receipt.shard.file} ({took})", flush=True)
-    return receipt
+
+    def work(place: int, task: Task) -> list[Receipt]:
+        receipts = make_pieces(surveys[task.job].job, task.run, settings, source=source, folder=folder)
+        _tell_progress(tasks, place, time.monotonic() - started)
+        return receipts
+
+    made = share_work(comm, tasks, work)
+    receipts = join_receipts(surveys, tasks, made)
+    return run_on_root(comm, lambda: publish_dataset(settings, surveys, receipts, out))
 
 
-def check_rows(spec: str, reading: Reading) -> None:
-    """Raise LostRowsError unless rows in = kept + quarantined, InputFileError when none is kept."""
-    kept, rejected = len(reading.arrays["time_ns"]), len(reading.rejected)
-    if reading.rows_in != kept + rejected:
-        raise LostRowsError(
-            f"{spec} has {reading.rows_in} rows, but {kept} were kept and {rejected} quarantined: this is a bug"
+def list_tasks(surveys: Sequence[Survey]) -> tuple[Task, ...]:
+    """Every run that is to be done, the largest first, so that the last ones are small."""
+    tasks = [
+        Task(
+            number,
+            run,
+            estimate_bytes(survey.job.raw.bytes, survey.job.part.member.bytes, share=1 / len(survey.runs)),
         )
-    if kept == 0:
-        line, reason = reading.rejected.select(LINE, REASON).row(0)
-        raise InputFileError(
-            f"data file {spec}: none of its {reading.rows_in} rows fits (line {line}: {reason}): check data.source"
-        )
+        for number, survey in enumerate(surveys)
+        for run in survey.runs
+    ]
+    return tuple(sorted(tasks, key=lambda task: (-task.bytes, task.job, task.run.first)))
 
 
-def _find_source(name: str) -> Source:
-    if name not in SOURCES:
-        raise SettingsError(f"data.source is {name!r}, expected one of {', '.join(SOURCES)}")
-    return SOURCES[name]
+def join_receipts(
+    surveys: Sequence[Survey], tasks: Sequence[Task], made: Sequence[list[Receipt]]
+) -> tuple[tuple[Receipt, ...], ...]:
+    """The receipts of each job in order of its pieces; raises InputFileError for a file of which no row was kept."""
+    by_job: list[dict[int, Receipt]] = [{receipt.piece: receipt for receipt in survey.kept} for survey in surveys]
+    for task, receipts in zip(tasks, made, strict=True):
+        by_job[task.job] |= {receipt.piece: receipt for receipt in receipts}
+    return tuple(tuple(receipt for _, receipt in sorted(found.items())) for found in by_job)
 
 
-def _write_shard(
-    job: Job, settings: DataSettings, reading: Reading, folder: Path, *, key: str, sha256: str
-) -> Receipt:
-    entry = write_shard(
-        folder / f"{job.identity.stem}.h5",
-        reading.arrays,
-        instrument=job.identity.instrument,
-        compression=settings.compression,
-        chunk_rows=settings.chunk_rows,
-        units={column.name: column.unit for column in reading.columns},
-    )
-    source = InputFile(
-        path=job.raw.spec,
-        bytes=job.raw.bytes,
-        sha256=sha256,
-        rows_in=reading.rows_in,
-        rows_kept=entry.rows,
-        rows_quarantined=len(reading.rejected),
-    )
-    return Receipt(key, source, entry, reading.columns, list_rows(reading.rejected))
-
-
-def _publish(settings: DataSettings, receipts: Sequence[Receipt], out: Path) -> ShardManifest:
-    manifest = ShardManifest(
-        kind="raw",
-        dataset=settings.dataset,
-        source=settings.source,
-        columns=_join_columns(receipts),
-        shards=tuple(receipt.shard for receipt in receipts),
-        inputs=tuple(receipt.input for receipt in receipts),
-        quarantine=write_quarantine(out.parent, {item.input.path: item.quarantined for item in receipts}),
-    )
-    write_artifact(out, manifest, settings_hash=hash_json(settings))
-    kept = sum(item.rows_kept for item in manifest.inputs)
-    quarantined = sum(item.rows_quarantined for item in manifest.inputs)
-    print(f"ingest: {len(receipts)} files, {kept:,} rows kept, {quarantined:,} quarantined -> {out}", flush=True)
-    return manifest
-
-
-def _join_columns(receipts: Sequence[Receipt]) -> tuple[Column, ...]:
-    """Every column that a shard has, in order of first appearance; a shard need not have all of them."""
-    return tuple(dict.fromkeys(column for receipt in receipts for column in receipt.columns))
+def _tell_progress(tasks: Sequence[Task], place: int, elapsed_s: float) -> None:
+    # What was taken before is done or nearly so: nobody has to be asked.
+    done, total = (sum(task.bytes for task in some) for some in (tasks[: place + 1], tasks))
+    left_s = estimate_left_s(elapsed_s, done=done, total=total)
+    if left_s and done < total:
+        print(f"ingest: {100 * done // total} % done, about {format_seconds(left_s)} left", flush=True)

@@ -1,5 +1,6 @@
 """One trial's course through a sweep: what is known of it, and the lines printed about it."""
 
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.ledger.log import LEDGER
 from windtunnel.ledger.reconcile import JobSight, Phase, Standing, count_node_seconds
+from windtunnel.ledger.story import find_hosts
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import FINAL, SweepEntry, Verdict
 from windtunnel.units import format_seconds
@@ -36,6 +38,10 @@ class Course:
     """Whether it is being watched; otherwise it waits to be submitted."""
     job_id: str = ""
     """Empty for an attempt that was started by hand."""
+    successor: str = ""
+    """The job that waits behind it; empty without one, or while none is known."""
+    tended: str = ""
+    """The job behind which none is queued."""
     submissions: int = 0
     seen_at: float = 0.0
     """When its job was last seen alive, in seconds since 1970."""
@@ -122,6 +128,8 @@ def is_final(verdict: Verdict | None, *, strict: bool) -> bool:
 
 def build_entry(course: Course, facts: TrialFacts, standing: Standing) -> SweepEntry:
     """The sweep's record of a trial that ended, or that the sweep leaves as it stands."""
+    last = course.progress.read_last() if facts.outcome is None else None
+    loss = last.loss if last is not None else None
     return SweepEntry(
         trial_id=course.trial.id,
         name=course.trial.name,
@@ -131,6 +139,9 @@ def build_entry(course: Course, facts: TrialFacts, standing: Standing) -> SweepE
         attempts=len(facts.attempts),
         node_seconds=count_node_seconds(facts),
         outcome=facts.outcome,
+        hosts=find_hosts(facts.events) if facts.outcome is None else (),
+        step=last.step if last is not None else None,
+        loss=loss if loss is not None and math.isfinite(loss) else None,
     )
 
 

@@ -61,8 +61,13 @@ class Judge:
         earlier = read_retried(facts.events, facts.ends)
         return decide_retry(Ending(standing.verdict, step, begun), earlier, self._sweep.retries)
 
-    def write_verdict(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight) -> Standing:
-        """Put the verdict into the ledger, and the node that it points to into the store's record."""
+    def write_verdict(
+        self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight, *, again: bool = True
+    ) -> Standing:
+        """Put the verdict into the ledger, and the node that it points to into the store's record.
+
+        `again` tells a job that may be starting behind the one that ended whether the trial is tried again.
+        """
         last = facts.attempts[-1] if facts.attempts else 0
         if course.job_id and last not in facts.ends:
             words = self._backend.explain(course.job_id)
@@ -78,6 +83,7 @@ class Judge:
             job_id=course.job_id,
             life_at=facts.life_at,
             step=course.read_saved_step(),
+            again=again,
         )
         if self._nodes is not None and standing.verdict is not None:
             self._nodes.note_end(course.trial.id, facts, sight, standing.verdict)

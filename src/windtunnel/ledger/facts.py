@@ -6,7 +6,7 @@ from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
 from windtunnel.errors import ArtifactError, InputFileError
-from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
+from windtunnel.ledger.layout import SIGNALLED, TrialFolder, read_attempt_numbers
 from windtunnel.ledger.lease import Holder, read_live_holder
 from windtunnel.ledger.log import LEDGER, Event, read_events
 from windtunnel.records.trial import AttemptEnd, TrialOutcome
@@ -62,11 +62,13 @@ def read_outcome(folder: TrialFolder, *, steps: int) -> tuple[TrialOutcome | Non
 
 
 def read_end(path: Path) -> AttemptEnd | None:
-    """The END.json at `path`; None when there is none, or none that can be read."""
-    try:
-        return read_artifact(path, AttemptEnd)
-    except (ArtifactError, InputFileError):
-        return None
+    """The END.json at `path`, or what a supervisor that was killed had noted in its stead; None when neither is."""
+    for each in (path, path.with_name(SIGNALLED)):
+        try:
+            return read_artifact(each, AttemptEnd)
+        except (ArtifactError, InputFileError):
+            continue
+    return None
 
 
 def read_ends(folder: TrialFolder, attempts: Iterable[int]) -> dict[int, AttemptEnd]:

@@ -148,6 +148,7 @@ def render_data(data: ShardManifest) -> Html:
             Cell(item.path),
             *[Cell(f"{n:,}", n) for n in (item.rows_in, item.rows_kept, item.rows_quarantined)],
             Cell(format_bytes(item.bytes), item.bytes),
+            Cell(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in item.flagged.items()) or NONE),
         ]
         for item in data.inputs
     ]
@@ -155,13 +156,15 @@ def render_data(data: ShardManifest) -> Html:
         sum(getattr(item, name) for item in data.inputs) for name in ("rows_in", "rows_kept", "rows_quarantined")
     ]
     size = sum(item.bytes for item in data.inputs)
-    cells.append([Cell("Total", tone="total"), *[Cell(f"{n:,}", n) for n in totals], Cell(format_bytes(size), size)])
+    total = [Cell(f"{n:,}", n) for n in totals]
+    cells.append([Cell("Total", tone="total"), *total, Cell(format_bytes(size), size), Cell("")])
     columns = [
         Column("Raw file"),
         Column("Rows in", True),
         Column("Kept", True),
         Column("Quarantined", True),
         Column("Size", True),
+        Column("Odd rows among the kept"),
     ]
     return render_table(columns, cells, caption=f"Dataset {data.dataset}: rows in = rows kept + rows quarantined")
 

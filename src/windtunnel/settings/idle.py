@@ -38,10 +38,16 @@ def _find_idle_places(study: StudySettings) -> Iterator[str]:
         for name in _ON_SLURM_ALONE:
             if _is_set(cluster, name):
                 yield _render(study, f"cluster.{name}", "cluster.kind=local submits no jobs")
+        if _is_set(sweep, "check_nodes"):
+            yield _render(study, "sweep.check_nodes", "cluster.kind=local has no node but this")
         if _is_set(sweep, "poll_s"):
             yield _render(study, "sweep.poll_s", "cluster.kind=local asks no scheduler")
     elif _is_set(sweep, "local_trials"):
         yield _render(study, "sweep.local_trials", "cluster.kind=slurm leaves it to the scheduler")
+    if study.data.source != "delimited":
+        for name in type(study.data.text).model_fields:
+            if _is_set(study.data.text, name):
+                yield _render(study, f"data.text.{name}", f"data.source={study.data.source} has a layout of its own")
     if _is_set(cluster, "currency") and not cluster.cost_per_node_hour:
         yield _render(study, "cluster.currency", "cluster.cost_per_node_hour=0 gives no price")
 

@@ -9,7 +9,7 @@ import hdf5plugin  # noqa: F401  # registers the filters that shards are compres
 from numpy.typing import NDArray
 
 from windtunnel.errors import ArtifactError, InputFileError
-from windtunnel.shards.writer import SHARD_SCHEMA
+from windtunnel.shards.groups import SHARD_SCHEMA
 
 
 def read_shard(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:

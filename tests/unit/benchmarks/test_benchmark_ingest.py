@@ -16,4 +16,14 @@ def test_a_quick_ingest_benchmark_ends_with_a_line_of_its_figure():
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout.splitlines()[-1])
     assert said["benchmark"] == "ingest"
-    assert said["figures"].keys() == said["cases"].keys() == {"unzip_parse_ratio"}
+    assert (
+        said["figures"].keys()
+        == said["cases"].keys()
+        == {
+            "unzip_parse_ratio",
+            "pandas_table_speedup",
+            "pandas_fixed_speedup",
+            "mpi_speedup",
+            "fsck_found_fraction",
+        }
+    )

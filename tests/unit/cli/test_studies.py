@@ -84,7 +84,7 @@ def test_a_missing_raw_file_is_refused_before_anything_runs(small_project):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ("data.source=nope", "'data.source' = 'nope': Input should be 'daily_csv' or 'lean_tick'"),
+        ("data.source=nope", "'data.source' = 'nope': Input should be 'daily_csv', 'lean_tick' or 'delimited'"),
         ("task.name=nope", "'task.name' = 'nope': Input should be 'direction_volatility'"),
         (
             "task.train_fraction=0.9",

@@ -3,26 +3,24 @@ import gzip
 import numpy as np
 import pytest
 
+from read_raw import read_raw
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.files import find_raw_file
-from windtunnel.ingest.rows import LINE, RAW, REASON
 from windtunnel.ingest.sources.daily_csv import DailyCsv
+from windtunnel.settings.data import DataSettings
 
+SOURCE = DailyCsv(DataSettings(dataset="d", source="daily_csv", files=("x",)))
 DAY_NS = 86_400_000_000_000
 
 
 def read(tmp_path, text, name="a.csv", max_rows=None):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return DailyCsv().read(find_raw_file(str(path)), max_rows=max_rows)
+    return read_raw(SOURCE, find_raw_file(str(path)), max_rows=max_rows)
 
 
 def days(reading):
     return (reading.arrays["time_ns"] // DAY_NS).astype("datetime64[D]").astype(str).tolist()
-
-
-def rejected(reading):
-    return reading.rejected.select(LINE, REASON, RAW).rows()
 
 
 def test_a_mark_crlf_and_gzip_are_read_as_plain_text_is(tmp_path):
@@ -70,7 +68,7 @@ def test_a_missing_value_is_nan_in_a_kept_row(tmp_path):
 )
 def test_a_row_that_does_not_fit_is_rejected_with_its_line_and_text(tmp_path, line, reason):
     reading = read(tmp_path, f"Date,a,b\n1/2/2014,1,2\n\n{line}\n1/6/2014,5,6\n")
-    assert rejected(reading) == [(4, reason, line)]
+    assert reading.reasons == [(4, reason, line)]
     assert days(reading) == ["2014-01-02", "2014-01-06"]
     assert reading.arrays["b"].tolist() == [2, 6]
     assert reading.rows_in == 3
@@ -78,7 +76,7 @@ def test_a_row_that_does_not_fit_is_rejected_with_its_line_and_text(tmp_path, li
 
 def test_bytes_that_are_not_utf8_are_rejected_with_their_row(tmp_path):
     reading = read(tmp_path, b"Date,a\n1/2/2014,1\n1/3/2014,\xff2\n")
-    assert [row[0] for row in rejected(reading)] == [3]
+    assert [row[0] for row in reading.reasons] == [3]
 
 
 def test_rows_in_any_order_become_ascending_in_time(tmp_path):
@@ -119,8 +117,8 @@ def test_at_most_max_rows_rows_are_read(tmp_path):
         ("Date,x\n13/1/2014,1\n14/1/2014,2\n1/14/2014,3\n", "has the day before the month"),
         ("Date,x\n2014-13-01,1\n2014-02-01,2\n", "has the day before the month"),
         ("Date,x\n".encode("utf-16"), "not UTF-8 text"),
-        (b"PK\x03\x04zip", "is a zip"),
-        (gzip.compress(b"Date,x\n2014-01-02,1\n" * 99, mtime=0)[:-12], "damaged gzip"),
+        (b"PK\x03\x04zip", "is a damaged zip"),
+        (gzip.compress(b"Date,x\n2014-01-02,1\n" * 99, mtime=0)[:-12], "damaged or cut off"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_by_name(tmp_path, text, message):
@@ -135,6 +133,6 @@ def test_a_file_named_gz_that_is_none_is_refused(tmp_path):
 
 
 def test_the_instrument_is_the_files_name(tmp_path):
-    (tmp_path / "S&P-500.CSV.gz").write_bytes(b"x")
-    identity = DailyCsv().identify(find_raw_file(str(tmp_path / "S&P-500.CSV.gz")))
+    (tmp_path / "S&P-500.CSV.gz").write_bytes(gzip.compress(b"Date,x\n"))
+    (identity,) = SOURCE.identify(find_raw_file(str(tmp_path / "S&P-500.CSV.gz")))
     assert (identity.instrument, identity.stem) == ("s_p_500", "s_p_500")

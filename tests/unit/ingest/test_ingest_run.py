@@ -9,9 +9,10 @@ import pytest
 
 from windtunnel.comm.single import SingleComm
 from windtunnel.errors import InputFileError, LostRowsError, SettingsError
+from windtunnel.ingest.columns import PieceRows
 from windtunnel.ingest.rows import no_rejected
-from windtunnel.ingest.run import check_rows, run_ingest
-from windtunnel.ingest.sources.base import Reading
+from windtunnel.ingest.run import run_ingest
+from windtunnel.ingest.work import check_rows
 from windtunnel.settings.data import DataSettings
 from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest
 from windtunnel.shards.reader import read_shard
@@ -43,7 +44,7 @@ def test_files_become_shards_a_quarantine_and_a_manifest(tmp_path, raw):
         ("one.h5", "one", 2),
         ("two.h5", "two", 2),
     ]
-    assert [column.name for column in manifest.columns] == ["time_ns", "close", "vix"]
+    assert [column.name for column in manifest.columns] == ["time_ns", "close", "vix", "flags"]
     assert [(i.rows_in, i.rows_kept, i.rows_quarantined) for i in manifest.inputs] == [(3, 2, 1), (2, 2, 0)]
     assert read_shard(tmp_path / "out/one.h5")["close"].tolist() == [1, 3]
 
@@ -52,8 +53,8 @@ def test_the_quarantine_says_file_line_reason_and_text(tmp_path, raw):
     manifest = ingest(make_settings(raw), tmp_path / "out")
     with (tmp_path / "out" / manifest.quarantine).open(newline="") as file:
         assert list(csv.reader(file)) == [
-            ["file", "line", "reason", "raw"],
-            [str(raw / "one.csv"), "3", "close is not a number: oops", "1/3/2014,oops"],
+            ["file", "member", "line", "reason", "raw"],
+            [str(raw / "one.csv"), "", "3", "close is not a number: oops", "1/3/2014,oops"],
         ]
 
 
@@ -134,7 +135,9 @@ def test_a_file_whose_name_is_no_text_is_refused_before_any_is_read(tmp_path, ra
 
 
 def test_an_unknown_source_and_a_file_named_twice_are_refused(tmp_path, raw):
-    with pytest.raises(SettingsError, match=r"data\.source is 'parquet', expected one of daily_csv, lean_tick"):
+    with pytest.raises(
+        SettingsError, match=r"data\.source is 'parquet', expected one of daily_csv, lean_tick, delimited"
+    ):
         ingest(make_settings(raw).model_copy(update={"source": "parquet"}), tmp_path / "out")
     with pytest.raises(SettingsError, match=r"would both make one\.h5"):
         ingest(make_settings(raw, "one.csv", "one.csv"), tmp_path / "out")
@@ -147,7 +150,7 @@ def test_a_file_whose_rows_all_fail_is_refused_with_the_first_reason(tmp_path, r
 
 
 def test_a_lost_row_stops_the_stage():
-    reading = Reading((), {"time_ns": np.arange(4)}, 6, no_rejected())
+    reading = PieceRows(({"time_ns": np.arange(4)},), 6, 6, no_rejected(), {})
     with pytest.raises(LostRowsError, match="has 6 rows, but 4 were kept and 0 quarantined"):
         check_rows("a.csv", reading)
     two = pl.DataFrame({"#line": [1, 2], "#reason": ["r", "r"], "#raw": ["", ""]})
@@ -157,5 +160,5 @@ def test_a_lost_row_stops_the_stage():
 def test_the_manifest_is_stamped_with_its_settings(tmp_path, raw):
     ingest(make_settings(raw), tmp_path / "out")
     document = json.loads((tmp_path / "out/MANIFEST.json").read_text())
-    assert document["schema"] == "windtunnel.shards/1"
+    assert document["schema"] == "windtunnel.shards/2"
     assert len(document["settings_hash"]) == 64

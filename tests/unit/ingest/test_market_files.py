@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from read_raw import read_raw
 from windtunnel.comm.single import SingleComm
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.files import find_raw_file
@@ -11,6 +12,7 @@ from windtunnel.ingest.sources.lean_tick import LeanTick
 from windtunnel.settings.data import DataSettings
 from windtunnel.shards.reader import read_shard
 
+SOURCE = LeanTick(DataSettings(dataset="d", source="lean_tick", files=("x",)))
 ARCH = {
     "sp500": (5031, 0),
     "nasdaq": (5031, 0),
@@ -35,7 +37,7 @@ def test_the_series_in_the_arch_package_lose_no_row_and_keep_their_gaps(tmp_path
 @pytest.mark.shared
 def test_aig_quotes_are_read_to_the_last_one_sided_row(shared_dir):
     raw = find_raw_file(str(shared_dir / "data/lean/equity_usa_tick_aig_20131009_quote.zip"))
-    reading = LeanTick().read(raw, max_rows=None)
+    reading = read_raw(SOURCE, raw)
     arrays = reading.arrays
     assert reading.rows_in == len(arrays["time_ns"]) == 1_424_012
     assert int(np.isnan(arrays["bid_price"]).sum()) == int(np.isnan(arrays["ask_price"]).sum()) == 712_006
@@ -51,7 +53,7 @@ def test_aig_quotes_are_read_to_the_last_one_sided_row(shared_dir):
 )
 def test_trades_are_read_with_their_repeated_time_stamps(shared_dir, name, rows, repeats):
     raw = find_raw_file(str(shared_dir / f"data/lean/equity_usa_tick_{name}_trade.zip"))
-    reading = LeanTick().read(raw, max_rows=None)
+    reading = read_raw(SOURCE, raw)
     assert reading.rows_in == len(reading.arrays["price"]) == rows
     assert int((np.diff(reading.arrays["time_ns"]) == 0).sum()) == repeats
     assert np.isfinite(reading.arrays["price"]).all()
@@ -72,5 +74,5 @@ def test_trades_are_read_with_their_repeated_time_stamps(shared_dir, name, rows,
 def test_other_markets_files_are_refused_by_name(shared_dir, name):
     raw = find_raw_file(str(shared_dir / "data/lean" / name))
     with pytest.raises(InputFileError, match="lean_tick reads US equity ticks") as caught:
-        LeanTick().identify(raw)
+        SOURCE.identify(raw)
     assert name in str(caught.value)

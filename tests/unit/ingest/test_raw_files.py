@@ -8,7 +8,6 @@ import pytest
 
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.files import count_lines, cut_lines, find_raw_file, read_ahead, read_blocks
-from windtunnel.ingest.partition import deal_files
 
 
 def test_a_missing_an_empty_and_a_folder_are_refused_by_name(tmp_path):
@@ -98,15 +97,3 @@ def test_lines_are_counted_and_cut_with_or_without_a_last_newline():
     assert [count_lines(data) for data in (b"a\nb\n", b"a\nb", b"a\n\nb")] == [2, 2, 3]
     assert cut_lines(b"a\nb\nc", 2) == b"a\nb\n"
     assert cut_lines(b"a\nb\nc", 3) == b"a\nb\nc"
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_every_file_is_dealt_once(ranks):
-    sizes = [5, 900, 3, 3, 40, 41]
-    hands = deal_files(sizes, ranks=ranks)
-    assert len(hands) == ranks
-    assert sorted(index for hand in hands for index in hand) == list(range(6))
-
-
-def test_the_largest_file_shares_its_rank_with_none_that_another_could_take():
-    assert deal_files([10, 100, 20, 30], ranks=2) == ((1,), (0, 2, 3))

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from windtunnel.errors import InputFileError, SettingsError
-from windtunnel.ingest.run import SOURCES
+from windtunnel.ingest.plan import SOURCES
 from windtunnel.settings.base import parse_settings, read_settings
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.data import DataSettings
@@ -82,7 +82,7 @@ def test_a_missing_settings_file_is_named(tmp_path):
         (
             DataSettings,
             {"dataset": "d", "source": "nope", "files": ["a"]},
-            "'source' = 'nope': Input should be 'daily_csv' or 'lean_tick'$",
+            "'source' = 'nope': Input should be 'daily_csv', 'lean_tick' or 'delimited'$",
         ),
         (TrainingSettings, {"learning_rate": float("inf")}, "= inf: Input should be a finite number$"),
         (TrainingSettings, {"steps": 10**23}, ": expected at most 9223372036854775807"),

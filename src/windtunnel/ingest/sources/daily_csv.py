@@ -5,20 +5,19 @@ stands for its date at 00:00 UTC: a name for the day, not when its values were k
 NaN, null) is NaN in a kept row; a row with a wrong date, number or count of fields is rejected.
 """
 
-import gzip
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.files import RawFile, read_blocks
+from windtunnel.ingest.files import RawFile, count_lines, read_blocks
 from windtunnel.ingest.rows import (
     LINE,
     join_rejected,
+    make_name,
     not_decimal,
     reject,
     split_fields,
@@ -26,10 +25,11 @@ from windtunnel.ingest.rows import (
     split_quoted,
     strip_bom,
 )
-from windtunnel.ingest.sources.base import Identity, Reading
+from windtunnel.ingest.sources.base import TIME_COLUMN, Batch, Part, Run
+from windtunnel.ingest.unpack import Member, list_members, open_member
 from windtunnel.records.data import Column
+from windtunnel.settings.data import DataSettings
 
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DELIMITERS = (",", ";", "\t", "|")
 _MISSING = ("", ".", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
@@ -50,72 +50,70 @@ _SLASHED = _DateForm("M/D/YYYY", r"^\d{1,2}/\d{1,2}/\d{4}$", "%m/%d/%Y", month=r
 _ISO = _DateForm("YYYY-MM-DD", r"^\d{4}-\d{2}-\d{2}$", "%Y-%m-%d", month=r"-(\d+)-", day=r"-(\d+)$")
 
 
+@dataclass(frozen=True)
+class _Head:
+    delimiter: str
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the shard."""
+        values = (Column(name, "float64", "as published; NaN where missing") for name in self.names)
+        return (Column(TIME_COLUMN.name, "int64", "ns since 1970 UTC, 00:00 of the date"), *values)
+
+
 class DailyCsv:
     """The source `daily_csv`."""
 
-    def identify(self, raw: RawFile) -> Identity:
+    def __init__(self, settings: DataSettings) -> None:
+        """It has no settings of its own."""
+
+    def identify(self, raw: RawFile) -> tuple[Part, ...]:
         """Instrument and shard are named as the file is, without its suffixes."""
-        name = _make_name(_SUFFIXES.sub("", raw.path.name))
+        name = make_name(_SUFFIXES.sub("", raw.path.name))
         if not name:
             raise InputFileError(
                 f"data file {raw.spec} gives its instrument no name: rename it, such as sp500.csv.gz"
             )
-        return Identity(instrument=name, stem=name)
+        members = list_members(raw)
+        if len(members) != 1:
+            raise InputFileError(f"data file {raw.spec} holds {len(members)} files, expected one: unpack them")
+        head = _parse_header(raw, _read_text(raw, members[0], 1).partition(b"\n")[0])
+        return (Part(name, name, members[0], columns=head.columns, detail=head),)
 
-    def read(self, raw: RawFile, *, max_rows: int | None) -> Reading:
-        """All value columns as float64."""
-        data = strip_bom(_read_text(raw, None if max_rows is None else max_rows + 1))
-        header, _, body = data.partition(b"\n")
-        delimiter, names = _parse_header(raw, header)
-        rows = split_lines(body, first_line=2)
+    def read(self, raw: RawFile, part: Part, run: Run) -> Iterator[Batch]:
+        """All value columns as float64, in one batch: a date given twice may be lines away."""
+        head: _Head = part.detail
+        text = _read_text(raw, part.member, None if run.max_rows is None else run.max_rows + 1)
+        rows = split_lines(text.partition(b"\n")[2], first_line=2)
         if rows.is_empty():
             raise InputFileError(f"data file {raw.spec} has a header but no rows: fetch it again")
-        fitting, rejected = split_fields(rows, (_DATE, *names), delimiter=delimiter, quotes=True)
+        fitting, rejected = split_fields(rows, (_DATE, *head.names), delimiter=head.delimiter, quotes=True)
         dated, undated = _parse_dates(raw, fitting)
-        valued, unvalued = _parse_values(dated, names)
+        valued, unvalued = _parse_values(dated, head.names)
         kept, repeated = reject(valued, [_find_repeats()])
-        kept = kept.sort(_DATE)
-        columns = (Column("time_ns", "int64", "ns since 1970 UTC, 00:00 of the date"), *_describe(names))
-        days = kept[_DATE].cast(pl.Int32).to_numpy().astype(np.int64)
-        arrays = {"time_ns": days * 86_400_000_000_000}
-        arrays |= {name: kept[name].fill_null(float("nan")).to_numpy() for name in names}
-        return Reading(columns, arrays, len(rows), join_rejected([rejected, undated, unvalued, repeated]))
+        time_ns = kept[_DATE].cast(pl.Int64) * 86_400_000_000_000
+        frame = kept.select(
+            time_ns.alias(TIME_COLUMN.name), *(pl.col(name).fill_null(float("nan")) for name in head.names)
+        )
+        yield Batch(frame, len(rows), join_rejected([rejected, undated, unvalued, repeated]), count_lines(text))
 
 
-def _describe(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, "float64", "as published; NaN where missing") for name in names)
-
-
-def _read_text(raw: RawFile, max_lines: int | None) -> bytes:
-    try:
-        with raw.path.open("rb") as file:
-            start = file.read(4)
-            file.seek(0)
-            if start.startswith(_GZIP):
-                with gzip.open(file) as unpacked:
-                    text = b"".join(read_blocks(unpacked, max_lines))
-            else:
-                text = b"".join(read_blocks(file, max_lines))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputFileError(f"data file {raw.spec} is damaged gzip ({error}): fetch it again") from error
-    except OSError as error:
-        raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
-    if raw.path.suffix.lower() == ".gz" and not start.startswith(_GZIP):
-        raise InputFileError(f"data file {raw.spec} is named .gz but is not gzip: fetch it again or rename it")
-    if start.startswith(_ZIP):
-        raise InputFileError(f"data file {raw.spec} is a zip; daily_csv reads plain or gzip text: unpack it")
+def _read_text(raw: RawFile, member: Member, max_lines: int | None) -> bytes:
+    with open_member(raw, member) as stream:
+        text = b"".join(read_blocks(stream, max_lines))
     if text.startswith(_UTF16) or b"\0" in text:
         raise InputFileError(f"data file {raw.spec} is not UTF-8 text: save it as UTF-8")
     if not text.strip():
         raise InputFileError(f"data file {raw.spec} holds no text: fetch it again")
-    return text
+    return strip_bom(text)
 
 
-def _parse_header(raw: RawFile, header: bytes) -> tuple[str, tuple[str, ...]]:
+def _parse_header(raw: RawFile, header: bytes) -> _Head:
     text = header.decode("utf-8", errors="replace").strip()
     delimiter = max(_DELIMITERS, key=text.count)
     fields = [field.strip() for field in split_quoted(text, delimiter)]
-    names = tuple(_make_name(field) for field in fields[1:])
+    names = tuple(make_name(field) for field in fields[1:])
     if not names:
         raise InputFileError(
             f"data file {raw.spec} starts with {text[:60]!r}, expected a header such as Date,Close "
@@ -123,15 +121,11 @@ def _parse_header(raw: RawFile, header: bytes) -> tuple[str, tuple[str, ...]]:
         )
     if any(re.match(form.pattern, fields[0]) for form in (_SLASHED, _ISO)):
         raise InputFileError(f"data file {raw.spec} has no header: its first line is data ({text[:60]!r}); add one")
-    if not all(names) or len({*names, "time_ns"}) != len(names) + 1:
+    if not all(names) or len({*names, TIME_COLUMN.name, "flags"}) != len(names) + 2:
         raise InputFileError(
             f"data file {raw.spec} has the columns {', '.join(fields)}: expected names, each once; correct its header"
         )
-    return delimiter, names
-
-
-def _make_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return _Head(delimiter, names)
 
 
 def _parse_dates(raw: RawFile, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from windtunnel.ingest.columns import map_codes
 from windtunnel.ingest.files import count_lines
 from windtunnel.ingest.rows import (
     LINE,
@@ -148,19 +149,28 @@ def _parse_by_row(text: bytes, layout: Layout, first_line: int) -> Ticks:
     return Ticks(kept.drop(LINE, RAW), len(rows), join_rejected([wrong_count, unread, unlikely]))
 
 
-def make_arrays(frame: pl.DataFrame, layout: Layout) -> dict[str, NDArray[Any]]:
-    """Columns of the shard in the layout's order, its time since midnight still."""
-    arrays: dict[str, NDArray[Any]] = {TIME_COLUMN.name: _to_ns(frame[_MS].to_numpy())}
-    for column in layout.columns[1:]:
-        if column.name in layout.prices:
-            arrays[column.name] = _scale_prices(frame[column.name])
-        elif column.name == "exchange":
-            arrays[column.name] = _map_codes(frame["exchange"], lambda code: code.encode(), column.dtype)
-        elif column.name == "condition":
-            arrays[column.name] = _map_codes(frame["condition"], lambda code: int(code or "0", 16), column.dtype)
-        else:
-            arrays[column.name] = frame[column.name].to_numpy().astype(column.dtype, copy=False)
-    return arrays
+def make_frame(frame: pl.DataFrame, layout: Layout, *, midnight_ns: int) -> pl.DataFrame:
+    """Columns of the shard in the layout's order; a price of 0 is Lean's sign for an absent side."""
+    since_ns = pl.Series(_to_ns(frame[_MS].to_numpy()))
+    amounts = layout.fields[1 : 1 + len(layout.prices) + len(layout.sizes)]
+    return frame.select(
+        (since_ns + midnight_ns).alias(TIME_COLUMN.name),
+        *(
+            pl.Series(name, _scale_prices(frame[name])) if name in layout.prices else pl.col(name).cast(pl.Int32)
+            for name in amounts
+        ),
+        "exchange",
+        pl.Series("condition", map_codes(frame["condition"], lambda code: int(code or "0", 16), "uint32")),
+        pl.col("suspicious").cast(pl.UInt8),
+    )
+
+
+def _scale_prices(prices: pl.Series) -> NDArray[np.float64]:
+    """USD; a price of 0 is Lean's sign for an absent side."""
+    # A quotient rounds once, so that 475000 gives the float 47.5 exactly; polars multiplies by the reciprocal.
+    scaled = prices.to_numpy() / PRICE_SCALE
+    scaled[scaled == 0] = np.nan
+    return scaled
 
 
 def _to_ns(since_ms: NDArray[Any]) -> NDArray[np.int64]:
@@ -168,20 +178,3 @@ def _to_ns(since_ms: NDArray[Any]) -> NDArray[np.int64]:
     if since_ms.dtype.kind == "i":
         return since_ms * np.int64(1_000_000)
     return np.rint(since_ms * 1e6).astype(np.int64)
-
-
-def _scale_prices(prices: pl.Series) -> NDArray[np.float64]:
-    """USD; a price of 0 is Lean's sign for an absent side."""
-    scaled = prices.to_numpy() / PRICE_SCALE  # a quotient rounds once, so that 475000 gives the float 47.5 exactly
-    scaled[scaled == 0] = np.nan
-    return scaled
-
-
-def _map_codes(codes: pl.Series, convert: Any, dtype: str) -> NDArray[Any]:
-    """`convert` applied once to each distinct code."""
-    physical = codes.to_physical().to_numpy()
-    distinct = codes.unique()
-    table = np.zeros(int(physical.max()) + 1 if len(physical) else 0, dtype=dtype)
-    for number, code in zip(distinct.to_physical(), distinct, strict=True):
-        table[number] = convert(code)
-    return np.take(table, physical)

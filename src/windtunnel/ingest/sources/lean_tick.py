@@ -5,22 +5,19 @@ markets and resolutions have other units, time zones and columns, which their te
 """
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
-from numpy.typing import NDArray
-
 from windtunnel.errors import InputFileError
-from windtunnel.ingest.files import RawFile, count_lines, read_ahead, read_blocks
-from windtunnel.ingest.rows import join_rejected, strip_bom
-from windtunnel.ingest.sources.base import Identity, Reading
-from windtunnel.ingest.sources.lean_columns import QUOTE, TRADE, Layout, make_arrays, parse_ticks
+from windtunnel.ingest.files import RawFile, read_ahead
+from windtunnel.ingest.pieces import read_run
+from windtunnel.ingest.rows import make_name, strip_bom
+from windtunnel.ingest.sources.base import Batch, Part, Run, count_pieces
+from windtunnel.ingest.sources.lean_columns import QUOTE, TRADE, Layout, make_frame, parse_ticks
+from windtunnel.ingest.unpack import Member, list_members
+from windtunnel.settings.data import DataSettings
 
 TIME_ZONE = ZoneInfo("America/New_York")
 _LAYOUTS = {"quote": QUOTE, "trade": TRADE}
@@ -33,8 +30,8 @@ _SUPPORTED = (
 
 
 @dataclass(frozen=True)
-class _Member:
-    name: str
+class _Tick:
+    member: Member
     day: date
     symbol: str
     layout: Layout
@@ -43,50 +40,39 @@ class _Member:
 class LeanTick:
     """The source `lean_tick`."""
 
-    def identify(self, raw: RawFile) -> Identity:
+    def __init__(self, settings: DataSettings) -> None:
+        self._piece_bytes = settings.shard_text
+
+    def identify(self, raw: RawFile) -> tuple[Part, ...]:
         """The instrument is symbol and kind (`aig_quote`); its shard has the date too."""
-        member = _find_member(raw)
-        instrument = f"{_make_name(member.symbol)}_{member.layout.kind}"
-        return Identity(instrument, f"{instrument}_{member.day:%Y%m%d}")
+        tick = _find_tick(raw)
+        instrument = f"{make_name(tick.symbol)}_{tick.layout.kind}"
+        stem = f"{instrument}_{tick.day:%Y%m%d}"
+        pieces = count_pieces(tick.member, self._piece_bytes)
+        return (Part(instrument, stem, tick.member, pieces, tick.layout.columns, detail=tick),)
 
-    def read(self, raw: RawFile, *, max_rows: int | None) -> Reading:
-        """Prices as float64 USD, sizes as int32 shares; equal time stamps keep the file's order."""
-        member = _find_member(raw)
-        parts, rejected, rows_in, lines = [], [], 0, 0
-        for block in read_ahead(_read_member(raw, member, max_rows)):
-            text = block if lines else strip_bom(block)
-            ticks = parse_ticks(text, member.layout, first_line=lines + 1)
-            parts.append(make_arrays(ticks.frame, member.layout))
-            rejected.append(ticks.rejected)
-            rows_in += ticks.rows_in
-            lines += count_lines(block)
-        if rows_in == 0:
-            raise InputFileError(f"data file {raw.spec} holds an empty {member.name}: fetch it again")
-        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        arrays["time_ns"] += _find_midnight_ns(raw, member.day)
-        return Reading(member.layout.columns, _sort_by_time(arrays), rows_in, join_rejected(rejected))
+    def read(self, raw: RawFile, part: Part, run: Run) -> Iterator[Batch]:
+        """Prices as float64 USD, sizes as int32 shares."""
+        tick: _Tick = part.detail
+        midnight_ns = _find_midnight_ns(raw, tick.day)
+        for block in read_ahead(read_run(raw, part.member, run)):
+            text = strip_bom(block.text) if block.is_first else block.text
+            ticks = parse_ticks(text, tick.layout, first_line=block.first_line)
+            frame = make_frame(ticks.frame, tick.layout, midnight_ns=midnight_ns)
+            yield Batch(frame, ticks.rows_in, ticks.rejected, block.lines, block.piece)
 
 
-def _sort_by_time(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    time_ns = arrays["time_ns"]
-    if bool(np.all(time_ns[1:] >= time_ns[:-1])):
-        return arrays
-    order = np.argsort(time_ns, kind="stable")
-    return {name: array[order] for name, array in arrays.items()}
-
-
-def _make_name(symbol: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", symbol.lower()).strip("_")
-
-
-def _find_member(raw: RawFile) -> _Member:
+def _find_tick(raw: RawFile) -> _Tick:
     """The one CSV of the zip; raises InputFileError for several, none, or a name that is no US equity tick file."""
     other = _OTHER_MARKET.search(raw.path.as_posix())
     if other is not None:
         raise InputFileError(
             f"data file {raw.spec} is of market {other[1]!r}. {_SUPPORTED}: take it out of data.files"
         )
-    names = [info.filename for info in _list_members(raw) if not info.is_dir()]
+    members = list_members(raw)
+    names = [member.name for member in members]
+    if members and members[0].packing != "zip":
+        raise InputFileError(f"data file {raw.spec} is no zip. {_SUPPORTED}: take it out of data.files")
     if len(names) != 1:
         some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise InputFileError(
@@ -96,21 +82,9 @@ def _find_member(raw: RawFile) -> _Member:
     match = _MEMBER.fullmatch(names[0])
     if match is None:
         raise InputFileError(f"data file {raw.spec} holds {names[0]!r}. {_SUPPORTED}; other kinds are not read")
-    member = _Member(
-        names[0], _parse_day(raw, match["date"]), match["symbol"].lower(), _LAYOUTS[match["kind"].lower()]
-    )
-    _check_zip_name(raw, member)
-    return member
-
-
-def _list_members(raw: RawFile) -> list[zipfile.ZipInfo]:
-    try:
-        with zipfile.ZipFile(raw.path) as archive:
-            return archive.infolist()
-    except zipfile.BadZipFile as error:
-        raise InputFileError(f"data file {raw.spec} is not a zip ({error}). {_SUPPORTED}: fetch it again") from error
-    except OSError as error:
-        raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
+    tick = _Tick(members[0], _parse_day(raw, match["date"]), match["symbol"].lower(), _LAYOUTS[match["kind"].lower()])
+    _check_zip_name(raw, tick)
+    return tick
 
 
 def _parse_day(raw: RawFile, text: str) -> date:
@@ -120,30 +94,16 @@ def _parse_day(raw: RawFile, text: str) -> date:
         raise InputFileError(f"data file {raw.spec} is named for the date {text}, which does not exist") from None
 
 
-def _check_zip_name(raw: RawFile, member: _Member) -> None:
+def _check_zip_name(raw: RawFile, tick: _Tick) -> None:
     """A zip that was renamed or packed wrongly contradicts its member, and the date is nowhere else."""
     stem = raw.path.stem.lower()
     dates = re.findall(r"(?<!\d)\d{8}(?!\d)", stem)
     kinds = [kind for kind in _LAYOUTS if re.search(rf"(?:^|_){kind}(?:_|$)", stem)]
-    if dates not in ([], [f"{member.day:%Y%m%d}"]) or kinds not in ([], [member.layout.kind]):
+    if dates not in ([], [f"{tick.day:%Y%m%d}"]) or kinds not in ([], [tick.layout.kind]):
         raise InputFileError(
-            f"data file {raw.spec} holds {member.name}, which contradicts its own name: which date and kind is it? "
-            "Rename the one that is wrong"
+            f"data file {raw.spec} holds {tick.member.name}, which contradicts its own name: which date and kind is "
+            "it? Rename the one that is wrong"
         )
-
-
-def _read_member(raw: RawFile, member: _Member, max_rows: int | None) -> Iterator[bytes]:
-    try:
-        with zipfile.ZipFile(raw.path) as archive, archive.open(member.name) as stream:
-            yield from read_blocks(stream, max_rows)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise InputFileError(f"data file {raw.spec} is a damaged zip ({error}): fetch it again") from error
-    except (RuntimeError, NotImplementedError) as error:  # zipfile's words for a password and an unknown method
-        raise InputFileError(
-            f"data file {raw.spec} cannot be unpacked ({error}): pack it again as a plain zip"
-        ) from error
-    except OSError as error:
-        raise InputFileError(f"data file {raw.spec} cannot be read ({error.strerror}): check {raw.path}") from error
 
 
 def _find_midnight_ns(raw: RawFile, day: date) -> int:
