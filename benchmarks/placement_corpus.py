@@ -1,7 +1,7 @@
 """How many files of the topology corpus are understood as its index says, fact by fact."""
 
 from benchmarks.harness import ROOT, Part, PartResult, make_share_row
-from windtunnel.fabric.corpus import check_corpus
+from windtunnel.topology.corpus import check_corpus
 
 CORPUS = ROOT.parent / "shared" / "cases" / "topology"
 
@@ -17,6 +17,13 @@ def run_corpus(quick: bool) -> PartResult:
 PART = Part(
     name="corpus",
     figures=("corpus_fraction",),
-    measures=("fabric", "gres.py", "slurmtext.py", "hostlist.py", "benchmarks/placement_corpus.py"),
+    measures=(
+        "fabric",
+        "topology/corpus.py",
+        "gres.py",
+        "slurmtext.py",
+        "hostlist.py",
+        "benchmarks/placement_corpus.py",
+    ),
     run=run_corpus,
 )

@@ -37,8 +37,8 @@ def add_topology_parsers(parser: argparse.ArgumentParser) -> None:
 
 def run_facts(file: Path, *, version: str | None) -> int:
     """Print a file's facts; its mistakes are on standard error too, each with its place."""
-    from windtunnel.fabric.corpus import find_entry
     from windtunnel.fabric.facts import collect_facts, render_finding
+    from windtunnel.topology.corpus import find_entry
 
     topology = _read(file)
     entry = None if version is not None or str(file) == _STDIN else find_entry(file)
@@ -50,7 +50,7 @@ def run_facts(file: Path, *, version: str | None) -> int:
 
 def run_corpus(folder: Path) -> int:
     """Print each file whose facts are not all right; 1 where there is one."""
-    from windtunnel.fabric.corpus import check_corpus
+    from windtunnel.topology.corpus import check_corpus
 
     checked = check_corpus(folder)
     wrong = [item for item in checked if item.differences]
@@ -103,8 +103,8 @@ def run_show(file: Path | None, svg: Path | None) -> int:
 
 
 def _read(file: Path) -> "Topology":
-    from windtunnel.fabric.corpus import read_text
     from windtunnel.fabric.detect import parse_topology
+    from windtunnel.topology.corpus import read_text
 
     if str(file) == _STDIN:
         return parse_topology(sys.stdin.read(), "standard input")

@@ -5,8 +5,8 @@ import pytest
 
 from fabric_samples import MATRIX, SHOW_TREE
 from windtunnel.errors import InputFileError
-from windtunnel.fabric.corpus import check_corpus, find_entry
 from windtunnel.fabric.facts import list_differences
+from windtunnel.topology.corpus import check_corpus, find_entry
 
 
 def write_corpus(folder, *rows):
