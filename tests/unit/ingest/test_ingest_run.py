@@ -3,7 +3,6 @@ import dataclasses
 import json
 import os
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -150,7 +149,7 @@ def test_a_file_whose_rows_all_fail_is_refused_with_the_first_reason(tmp_path, r
 
 
 def test_a_lost_row_stops_the_stage():
-    reading = PieceRows(({"time_ns": np.arange(4)},), 6, 6, no_rejected(), {})
+    reading = PieceRows(4, 6, 6, no_rejected(), {})
     with pytest.raises(LostRowsError, match="has 6 rows, but 4 were kept and 0 quarantined"):
         check_rows("a.csv", reading)
     two = pl.DataFrame({"#line": [1, 2], "#reason": ["r", "r"], "#raw": ["", ""]})
