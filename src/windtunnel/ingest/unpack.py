@@ -25,6 +25,13 @@ _GZIP, _ZSTD, _ZIPS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", (b"PK\x03\x04", b"PK\x05
 _ZSTD_READ_BYTES = 1 << 14  # at the highest ratio that is let through, some MiB of text
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 _ENCRYPTED = 0x1
+_DAMAGED: tuple[type[Exception], ...] = (
+    gzip.BadGzipFile,
+    zlib.error,
+    isal_zlib.error,  # type: ignore[assignment]  # its stub calls the class a value
+    EOFError,
+    zstandard.ZstdError,
+)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ def _name_damage(raw: RawFile) -> Iterator[None]:
         yield
     except zipfile.BadZipFile as error:
         raise InputFileError(f"data file {raw.spec} is a damaged zip ({error}): fetch it again") from error
-    except (gzip.BadGzipFile, zlib.error, isal_zlib.error, EOFError, zstandard.ZstdError) as error:
+    except _DAMAGED as error:
         raise InputFileError(f"data file {raw.spec} is damaged or cut off ({error}): fetch it again") from error
     except (RuntimeError, NotImplementedError) as error:  # zipfile's word for an unknown method
         raise InputFileError(
