@@ -243,6 +243,13 @@ def test_scaled_prices_are_divided_and_other_numbers_are_not(tmp_path):
     assert reading.arrays["size"].tolist() == [100, 200]
 
 
+def test_prices_that_look_scaled_are_noted_until_told(tmp_path):
+    text = HEAD + f"{MS},475000,100\n{MS + 1},484700,200\n"
+    assert "data.text.price_scale" in " ".join(read(tmp_path, text).notes)
+    assert not read(tmp_path, text, price_scale=10_000).notes
+    assert not read(tmp_path, HEAD + f"{MS},475,100\n").notes
+
+
 def test_event_time_receive_time_and_sequence_are_all_kept(tmp_path):
     text = f"ts_event,ts_recv,sequence,price\n{MS},{MS + 2},7,1\n{MS + 1},{MS},{2**62},2\n"
     reading = read(tmp_path, text)

@@ -85,10 +85,11 @@ def test_a_damaged_shard_is_made_again_with_the_same_bytes(tmp_path, raw):
     assert path.read_bytes() == good
 
 
-def test_a_changed_file_or_setting_makes_its_shard_again(tmp_path, raw):
+def test_a_changed_file_or_setting_makes_its_shard_again(tmp_path, raw, capsys):
     first = ingest(make_settings(raw), tmp_path / "out")
     (raw / "two.csv").write_text("Date,vix\n2014-01-02,11\n2014-01-03,.\n")
     second = ingest(make_settings(raw), tmp_path / "out")
+    assert "two.csv is not the file that two.h5 was made of: it is read again" in capsys.readouterr().out
     assert second.shards[0] == first.shards[0]
     assert second.shards[1].sha256 != first.shards[1].sha256
     third = ingest(make_settings(raw, max_rows=1), tmp_path / "out")
