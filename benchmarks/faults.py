@@ -6,15 +6,17 @@ from benchmarks.faults_crash import run_crash_points
 from benchmarks.faults_disk import run_disk_full
 from benchmarks.faults_goodput import run_goodput
 from benchmarks.faults_kills import run_kills
+from benchmarks.faults_matrix.run import run_matrix
 from benchmarks.faults_recovery import run_recovery
+from benchmarks.faults_soak import run_soak
 from benchmarks.faults_stale import run_stale
 from benchmarks.faults_stall import run_stall
 from benchmarks.harness import Part
 
 _FORMAT = ("checkpoints", "artifacts.py", "storage.py", "benchmarks/faults_state.py")
 
-ON_SLURM = ("causes", "recovery")
-"""Parts that need a testbed, and bring one of their own up where there is none."""
+ON_SLURM = ("causes", "recovery", "soak")
+"""Parts that need a testbed also in a quick run, and bring one of their own up where there is none."""
 
 PARTS = (
     Part(
@@ -66,8 +68,12 @@ PARTS = (
         figures=("stale_publishes",),
         measures=(
             *_FORMAT,
+            "attempt",
             "ledger/lease.py",
+            "training",
+            "benchmarks/faults_soak_model.py",
             "benchmarks/faults_stale.py",
+            "benchmarks/faults_stale_slurm.py",
             "benchmarks/faults_stale_writer.py",
             "benchmarks/native",
         ),
@@ -75,8 +81,44 @@ PARTS = (
     ),
     Part(
         name="recovery",
-        figures=("recovery_in_allocation_s", "recovery_requeue_extra_s"),
-        measures=("attempt", "checkpoints", "training", "slurm", "testbed", "benchmarks/faults_recovery.py"),
+        figures=("recovery_in_allocation_s", "recovery_requeue_extra_s", "recovery_successor_s"),
+        measures=(
+            "attempt",
+            "checkpoints",
+            "ledger",
+            "training",
+            "slurm",
+            "testbed",
+            "benchmarks/faults_recovery.py",
+        ),
         run=run_recovery,
+    ),
+    Part(
+        name="soak",
+        figures=("soak_bit_identical", "soak_goodput_gap"),
+        measures=(
+            "attempt",
+            "checkpoints",
+            "training",
+            "launch",
+            "ledger",
+            "slurm",
+            "records/goodput.py",
+            "artifacts.py",
+            "storage.py",
+            "benchmarks/faults_soak.py",
+            "benchmarks/faults_soak_bed.py",
+            "benchmarks/faults_soak_faults.py",
+            "benchmarks/faults_soak_model.py",
+            "benchmarks/faults_soak_share.py",
+        ),
+        run=run_soak,
+        wanted_cases=500,
+    ),
+    Part(
+        name="matrix",
+        figures=(),
+        measures=(*_FORMAT, "training", "ledger/lease.py", "benchmarks/faults_matrix", "envs/matrix.txt"),
+        run=run_matrix,
     ),
 )

@@ -143,10 +143,11 @@ class Bed:
             child.join()
 
 
-def digest_trial(trial_dir: Path) -> dict[str, str]:
+def digest_trial(trial_dir: Path, *, steps: int = STEPS, log_every: int = 1) -> dict[str, str]:
     """SHA-256 of each tensor of the last checkpoint, of what ranks hold besides and of all losses; of no times."""
     outcome = read_artifact(trial_dir / "DONE.json", TrialOutcome)
-    parts: dict[str, bytes] = {"losses": json.dumps(read_losses(trial_dir)).encode()}
+    losses = read_losses(trial_dir, steps=steps, log_every=log_every)
+    parts: dict[str, bytes] = {"losses": json.dumps(losses).encode()}
     parts["evaluations"] = repr((outcome.steps, outcome.evaluations)).encode()
     for name, tensor in read_tensors(trial_dir / outcome.checkpoint).items():
         if name.endswith(".host"):
@@ -164,10 +165,11 @@ def read_tensors(checkpoint: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def read_losses(trial_dir: Path) -> list[tuple[int, float, float]]:
-    """Step, loss and learning rate of every line; each step has one."""
+def read_losses(trial_dir: Path, *, steps: int = STEPS, log_every: int = 1) -> list[tuple[int, float, float]]:
+    """Step, loss and learning rate of every line, of which each step that is due has one."""
     lines = [json.loads(line) for line in (trial_dir / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == list(range(1, STEPS + 1)), f"{trial_dir} has lines twice, or too few"
+    due = list(range(log_every, steps + 1, log_every))
+    assert [line["step"] for line in lines] == due, f"{trial_dir} has lines twice, or too few"
     return [(line["step"], line["loss"], line["learning_rate"]) for line in lines]
 
 

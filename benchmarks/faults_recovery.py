@@ -1,4 +1,5 @@
-"""From a kill to the next new step: a rank killed within its job, and a job put back into the queue by Slurm.
+"""From a kill to the next new step: of a rank within its job, of a job that Slurm puts back into the queue, and of a
+whole job behind which another one waits. No driver is there.
 
 A small model trains for real on two nodes of a testbed, under a supervisor that Slurm started. A step is new when it
 is beyond all that were made before the kill; what is lost and made again counts as recovery.
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +23,8 @@ from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.checkpoints.manifest import list_checkpoints, step_of
 from windtunnel.identity import read_identity
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, trial_folder
+from windtunnel.ledger.lease import read_live_holder
+from windtunnel.ledger.log import append_event
 from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.trial import TrialConfig
 from windtunnel.settings.cluster import ClusterSettings
@@ -66,8 +70,8 @@ class Recovery:
 
 
 def run_recovery(quick: bool) -> PartResult:
-    """Kills of one rank in turn with a pause to train in, then requeues of the same job."""
-    kills, requeues = (1, 1) if quick else (5, 3)
+    """Kills of one rank in turn with a pause to train in, then requeues of the same job, then kills of whole jobs."""
+    kills, requeues, successions = (1, 1, 1) if quick else (5, 3, 5)
     with open_bed("--cpus=4", quick=quick) as bed, tempfile.TemporaryDirectory(prefix="wt-") as folder:
         trial = write_endless_trial(Path(folder))
         job = submit(bed, trial)
@@ -77,7 +81,8 @@ def run_recovery(quick: bool) -> PartResult:
         finally:
             bed.run(["scancel", job])
             bed.wait_until_quiet()
-    return make_result(killed, requeued)
+        succeeded = succeed_in_turn(bed, write_endless_trial(Path(folder) / "successors"), successions)
+    return make_result(killed, requeued, succeeded)
 
 
 def write_endless_trial(root: Path) -> TrialFolder:
@@ -95,12 +100,34 @@ def write_endless_trial(root: Path) -> TrialFolder:
     return folder
 
 
-def submit(bed: Bed, trial: TrialFolder) -> str:
-    """A job that is the trial's supervisor."""
+def succeed_in_turn(bed: Bed, trial: TrialFolder, count: int) -> list[Recovery]:
+    """Kills of a whole job behind which another waits, and of that one in turn; the ledger as a driver leaves it."""
+    name = "recovery-by-successor"
+    append_event(trial.path, "submitting", attempt=0, submission=name, index=0, alone=True)
+    jobs = [submit(bed, trial, f"--job-name={name}", "--no-requeue")]
+    append_event(trial.path, "submitted", attempt=0, job_id=jobs[0], submission=name)
+    found = []
+    try:
+        for _ in range(count):
+            append_event(trial.path, "queueing", attempt=0, submission=name, retries={"lost": count})
+            options = (f"--job-name={name}", "--no-requeue", "--dependency=singleton")
+            jobs.append(submit(bed, trial, *options, succeeds=True))
+            append_event(trial.path, "queued", attempt=0, job_id=jobs[-1], behind=jobs[-2])
+            found.append(recover(trial, lambda: kill_job(trial)))
+    finally:
+        bed.run(["scancel", *reversed(jobs)], check=False)
+        bed.wait_until_quiet()
+    return found
+
+
+def submit(bed: Bed, trial: TrialFolder, *more: str, succeeds: bool = False) -> str:
+    """A job that is the trial's supervisor, by itself or behind an earlier one."""
     options = [f"--nodes={RANKS}", "--ntasks-per-node=1", "--mem=1024M", "--time=60", f"--partition={PARTITION}"]
-    files = [f"--output={trial.path}/job.txt", "--open-mode=append", "--requeue"]
-    command = f"exec {sys.executable} -m windtunnel.cli.main trial {trial.path}"
-    return bed.run(["sbatch", "--parsable", *options, *files, f"--wrap={command}"], cwd=ROOT).stdout.strip()
+    files = [f"--output={trial.path}/job.txt", "--open-mode=append"]
+    option = "--succeeds " if succeeds else ""
+    command = f"exec {sys.executable} -m windtunnel.cli.main trial {option}{trial.path}"
+    own = more or ("--requeue",)
+    return bed.run(["sbatch", "--parsable", *options, *files, *own, f"--wrap={command}"], cwd=ROOT).stdout.strip()
 
 
 def recover(trial: TrialFolder, kill: Callable[[], None], find_start: Callable[[], float] = lambda: 0.0) -> Recovery:
@@ -148,6 +175,15 @@ def kill_rank(trial: TrialFolder, rank: int) -> None:
     pids = [pid for pid in list_ranks(trial) if read_rank(pid) == rank]
     assert len(pids) == 1, f"rank {rank} of {trial.path} is {len(pids)} processes"
     os.kill(pids[0], signal.SIGKILL)
+
+
+def kill_job(trial: TrialFolder) -> None:
+    """SIGKILL to the supervisor, and so to its job, and to all ranks: nothing of it says a word any more."""
+    holder = read_live_holder(trial.lease)
+    assert holder is not None, f"{trial.path} has no supervisor"
+    for pid in (holder.pid, *list_ranks(trial)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def list_ranks(trial: TrialFolder) -> list[int]:
@@ -212,14 +248,22 @@ def see(what: Callable[[], bool], since: float) -> float:
     return time.time() - since
 
 
-def make_result(killed: Sequence[Recovery], requeued: Sequence[Recovery]) -> PartResult:
+def make_result(
+    killed: Sequence[Recovery], requeued: Sequence[Recovery], succeeded: Sequence[Recovery]
+) -> PartResult:
     """Medians, and where the time went."""
-    rows = [*make_rows("in the allocation", killed), *make_rows("by requeue", requeued)]
+    rows = [
+        *make_rows("in the allocation", killed),
+        *make_rows("by requeue", requeued),
+        *make_rows("by a successor", succeeded),
+    ]
     figures = {
         "recovery_in_allocation_s": median_interval([each.new_step_s for each in killed]).median,
         "recovery_requeue_extra_s": median_interval([each.extra_s for each in requeued]).median,
+        "recovery_successor_s": median_interval([each.new_step_s for each in succeeded]).median,
     }
-    cases = {"recovery_in_allocation_s": len(killed), "recovery_requeue_extra_s": len(requeued)}
+    counts = (len(killed), len(requeued), len(succeeded))
+    cases = dict(zip(figures, counts, strict=True))
     return PartResult(figures, cases, tuple(rows))
 
 

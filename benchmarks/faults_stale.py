@@ -2,7 +2,7 @@
 
 A writer is a process with a real saver under a lease. It is stopped at a file operation of a save, exactly between
 the fence's question and the renaming, or at any moment; its successor takes the lease, chooses and publishes.
-No Slurm is needed: what a job that outlives its slurmd can still do is done by its processes.
+What a job that outlives its slurmd can still do is done by its processes; `faults_stale_slurm` has real ones as well.
 """
 
 import json
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from benchmarks.faults_crash import open_preloaded
+from benchmarks.faults_stale_slurm import Lost, run_lost_slurmds
 from benchmarks.faults_state import holds_state, link_checkpoints, make_manifest, make_state, save_state
-from benchmarks.harness import PartResult, make_share_row
+from benchmarks.harness import PartResult, Row, make_share_row
 from windtunnel.checkpoints.fence import Fence
 from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest
 from windtunnel.checkpoints.publish import remove_leftovers
@@ -39,6 +40,8 @@ PREPARED, ZOMBIE_STEPS, LAST_STEP = (1, 2), (3, 4), 5
 """Saved before; saved by the stale writer, and stopped meanwhile; its last save, which the fence must prevent."""
 OTHER_STATE = 1000
 """Added to a step, the step whose state the successor saves: it trains on differently."""
+JOBS = 24
+"""Whose slurmd is killed."""
 MIB = 1.0
 FENCED, FAILED = 3, 4
 """Exit codes of a writer that the fence stopped, and of one that ended otherwise."""
@@ -79,8 +82,9 @@ class Found:
 
 
 def run_stale(quick: bool) -> PartResult:
-    """Writers of all kinds in turn; in full a hundred and two."""
+    """Writers of all kinds in turn; in full a hundred and two, and jobs whose slurmd is killed."""
     seed = random.randrange(2**32)
+    lost = [] if quick else run_lost_slurmds(JOBS, random.Random(seed))
     with tempfile.TemporaryDirectory(prefix="wt-") as folder, open_server(Path(folder)) as server:
         bed = Bed(Path(folder), server, random.Random(seed))
         kinds = (BETWEEN, OPERATION, MOMENT) * (1 if quick else 34)
@@ -88,7 +92,10 @@ def run_stale(quick: bool) -> PartResult:
     for each in found:
         if each.published or each.harmed or each.code != FENCED:
             print(f"faults: a stale writer (seed {seed}): {each}", flush=True)
-    return make_result(found)
+    for job in lost:
+        if job.published or job.harmed or not job.ended:
+            print(f"faults: a job whose slurmd was killed: {job}", flush=True)
+    return make_result(found, lost)
 
 
 class Bed:
@@ -244,7 +251,7 @@ def open_server(root: Path) -> Iterator[Server]:
         yield Server(commands, answers)
 
 
-def make_result(found: Sequence[Found]) -> PartResult:
+def make_result(found: Sequence[Found], lost: Sequence[Lost] = ()) -> PartResult:
     """The share of writers that published, and how each kind fared."""
     labels: dict[str, list[Found]] = {}
     for each in found:
@@ -256,5 +263,17 @@ def make_result(found: Sequence[Found]) -> PartResult:
     ]
     rows.append(make_share_row("left all to its successor", [not each.harmed for each in found]))
     rows.append(make_share_row("ended by the fence", [each.code == FENCED for each in found]))
-    name, published = "stale_publishes", sum(bool(each.published) for each in found)
-    return PartResult({name: published / len(found)}, {name: len(found)}, tuple(rows))
+    rows += make_lost_rows(lost)
+    name, published = "stale_publishes", [bool(each.published) for each in (*found, *lost)]
+    return PartResult({name: sum(published) / len(published)}, {name: len(published)}, tuple(rows))
+
+
+def make_lost_rows(lost: Sequence[Lost]) -> list[Row]:
+    """How jobs fared whose slurmd was killed."""
+    rows = []
+    for kind in dict.fromkeys(job.kind for job in lost):
+        some = [job for job in lost if job.kind == kind]
+        rows.append(make_share_row(f"slurmd killed, {kind}: published nothing", [not job.published for job in some]))
+        rows.append(make_share_row(f"slurmd killed, {kind}: left all", [not job.harmed for job in some]))
+        rows.append(make_share_row(f"slurmd killed, {kind}: ended by itself", [job.ended for job in some]))
+    return rows

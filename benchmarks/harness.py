@@ -43,6 +43,8 @@ class PartResult:
     figures: dict[str, float]
     cases: dict[str, int]
     rows: tuple[Row, ...]
+    words: tuple[tuple[str, ...], ...] = ()
+    """A table of words, its header first, of a part that has no figures."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,12 @@ def run_benchmark(name: str, parts: Iterable[Part], *, quick: bool, results: Pat
     A quick run keeps nothing and reuses nothing: its figures stand on too little.
     """
     found = [_run_quickly(part) if quick else _find_or_run(name, part, results) for part in parts]
-    print(render_table([row for result in found for row in result.rows]))
+    rows = [row for result in found for row in result.rows]
+    if rows:
+        print(render_table(rows))
+    for result in found:
+        if result.words:
+            print("", *align(result.words), sep="\n")
     figures = {key: value for result in found for key, value in result.figures.items()}
     cases = {key: value for result in found for key, value in result.cases.items()}
     return {"benchmark": name, "figures": figures, "cases": cases}
@@ -135,11 +142,13 @@ def render_table(rows: list[Row]) -> str:
     """Rows as aligned text."""
     header = ("measured", "median", "95 % interval", "unit", "n")
     cells = [(r.name, f"{r.median:.4g}", f"{r.low:.4g} .. {r.high:.4g}", r.unit, str(r.count)) for r in rows]
-    widths = [max(len(line[column]) for line in [header, *cells]) for column in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [header, *cells]
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(align([header, *cells]))
+
+
+def align(lines: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of as many cells each, with columns of one width."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
 def is_quick() -> bool:
@@ -225,7 +234,8 @@ def _read_results(benchmark: str, part: Part, results: Path, key: str) -> list[P
             print(f"{benchmark}: {part.name} was measured on {document['provenance']['created']}", flush=True)
             content = document["result"]
             rows = tuple(Row(**row) for row in content["rows"])
-            found.append(PartResult(content["figures"], content["cases"], rows))
+            words = tuple(tuple(line) for line in content.get("words", ()))
+            found.append(PartResult(content["figures"], content["cases"], rows, words))
             if not part.wanted_cases:
                 break
     return found
@@ -245,7 +255,8 @@ def _write_result(benchmark: str, part: Part, results: Path, key: str, result: P
 
 
 def _source_files(root: Path, measured: str) -> list[Path]:
-    path = root / measured if measured.startswith("benchmarks/") else root / "src" / "windtunnel" / measured
+    below = root if measured.startswith(("benchmarks/", "envs/")) else root / "src" / "windtunnel"
+    path = below / measured
     if path.is_file():
         return [path]
     assert path.is_dir(), f"{measured} is neither a package, a module nor a benchmark"

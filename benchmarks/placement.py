@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import placement_corpus
 from benchmarks.harness import Part, PartResult, Row, make_row, make_rows, run_paired
 from windtunnel.fabric.graph import find_switch_paths
 from windtunnel.fabric.placement import order_hosts, ring_crossings
@@ -132,7 +133,8 @@ PARTS = (
         name="ring",
         figures=("ring_speedup",),
         measures=(
-            "fabric",
+            "fabric/graph.py",
+            "fabric/placement.py",
             "topology/ranks.py",
             "topology/collectives_rank.py",
             "comm/torch.py",
@@ -143,4 +145,5 @@ PARTS = (
         ),
         run=run_ring,
     ),
+    placement_corpus.PART,
 )

@@ -48,6 +48,8 @@ class FakeBackend:
     """Whether submissions are put off."""
     lost: bool = False
     """Whether submissions get no answer, and come to nothing."""
+    alone: bool = False
+    """Whether each job has a name of its own, so that others can wait behind it."""
     deaf: str = ""
     """Why neither `recover` nor `cancel` gets an answer; empty while they do."""
 
@@ -62,7 +64,8 @@ class FakeBackend:
             folder = trial_folder(self.store, trial.id)
             name = f"x-{len(self.submitted)}"
             self.before(folder.path)
-            known = {"seen": seen[trial.id]} if seen is not None else {}
+            known: dict[str, object] = {"seen": seen[trial.id]} if seen is not None else {}
+            known |= {"alone": True} if self.alone else {}
             append_event(folder.path, "submitting", attempt=0, submission=name, index=0, **known)
             self.meanwhile(folder.path)
             if self.full:

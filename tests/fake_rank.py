@@ -51,7 +51,10 @@ def fail_early(behaviour: str, *, rank: int, attempt: int, attempt_dir: Path) ->
         sys.exit("the disk is gone")
     if behaviour == "killed always" or (behaviour == "killed at first" and attempt == 1):
         os.kill(os.getpid(), signal.SIGKILL)
-    if behaviour in ("hang", "last rank fails"):
+    if behaviour == "deaf":
+        for signum in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(signum, signal.SIG_IGN)
+    if behaviour in ("hang", "deaf", "last rank fails"):
         time.sleep(600)
 
 

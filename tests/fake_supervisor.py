@@ -11,6 +11,7 @@ from fake_trials import RANK
 
 if __name__ == "__main__":
     try:
-        sys.exit(run_pack([Path(word) for word in sys.argv[1:]], rank_command=RANK))
+        folders = [Path(word) for word in sys.argv[1:] if word != "--succeeds"]
+        sys.exit(run_pack(folders, rank_command=RANK, succeeds="--succeeds" in sys.argv))
     except WindtunnelError as error:
         sys.exit(str(error))

@@ -1,11 +1,12 @@
 """Write the lock that `make` installs, and the conda files, from what is installed in this environment.
 
 usage: python tools/lock.py            run in an environment where the wanted versions are installed
-The lock is one file a purpose: `lock.txt` (to run), `check.txt` and `test.txt` (on top of it).
+The lock is one file a purpose: `lock.txt` (to run), `check.txt` and `test.txt` (on top of it). What one benchmark
+installs beside the environment is read from there, where it is.
 """
 
 import tomllib
-from importlib.metadata import distribution
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -14,6 +15,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 LOCAL = {"windtunnel"}
 PYTHON = "3.11"
+MATRIX = ROOT / "build" / "matrix"
+"""Where `make bench NAME=faults PART=matrix` installs packages of its own."""
 
 # What each rule's conda environment asks for by name; the versions come from the lock.
 CONDA = {
@@ -44,6 +47,11 @@ def closure(requirements: list[str]) -> dict[str, str]:
             ):
                 queue.append(need)
     return versions
+
+
+def list_installed(folder: Path) -> dict[str, str]:
+    """Name to version of what was installed into a folder, without what it needs."""
+    return {canonicalize_name(each.name): each.version for each in distributions(path=[str(folder)])}
 
 
 def render_lock(purpose: str, versions: dict[str, str]) -> str:
@@ -79,6 +87,10 @@ def main() -> None:
     (envs / "check.txt").write_text(render_lock("What `make check` adds", check))
     (envs / "test.txt").write_text(render_lock("What `make test` adds", test))
     (envs / "mpi.txt").write_text(render_lock("An MPI where the system has none", closure(["mpich"])))
+    if MATRIX.exists():
+        (envs / "matrix.txt").write_text(
+            render_lock("What the part `matrix` of the faults benchmark adds", list_installed(MATRIX))
+        )
     for name in CONDA:
         (envs / f"{name}.yaml").write_text(render_conda(name, run))
 

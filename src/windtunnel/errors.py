@@ -6,6 +6,7 @@
     │   ├── LayoutError
     │   ├── InputFileError
     │   ├── StudyError
+    │   │   └── UnplannedError
     │   ├── ClusterError
     │   └── BusyError
     ├── CommandError
@@ -51,6 +52,10 @@ class InputFileError(UserError):
 
 class StudyError(UserError):
     """A study that is unknown, has no trials, or contradicts another."""
+
+
+class UnplannedError(StudyError):
+    """A study that its live driver has not planned yet."""
 
 
 class ClusterError(UserError):

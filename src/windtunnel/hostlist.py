@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from windtunnel.errors import ClusterError
 
 _PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _TAIL_NUMBER = re.compile(r"(.*?)(\d+)")
+MAX_HOSTS = 2**20
+"""A list of more is a slip of the pen: Slurm itself takes 65,536 hosts a range."""
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -20,6 +22,7 @@ def expand_hostlist(text: str) -> list[str]:
         if not match[0] or (match.end() < len(text) and text[match.end()] != ","):
             raise ClusterError(f"host list {text!r} does not parse at character {position}")
         names += _expand_part(match[0], text)
+        _check_count(len(names), text)
         position = match.end() + 1
     return names
 
@@ -28,12 +31,14 @@ def collapse_hostlist(names: Iterable[str]) -> str:
     """The shortest usual form, in order of first appearance: `n[0-3,7]`."""
     groups: dict[tuple[str, int], list[int]] = {}
     plain: dict[str, None] = {}
-    for name in names:
-        match = _TAIL_NUMBER.fullmatch(name)
+    matches = [(name, _TAIL_NUMBER.fullmatch(name)) for name in names]
+    padded = {(m[1], len(m[2])) for _, m in matches if m is not None and m[2].startswith("0") and len(m[2]) > 1}
+    for name, match in matches:
         if match is None:
             plain[name] = None
         else:
-            width = len(match[2]) if match[2].startswith("0") and len(match[2]) > 1 else 0
+            # node10 goes with node09: as wide, and so written alike.
+            width = len(match[2]) if (match[1], len(match[2])) in padded else 0
             groups.setdefault((match[1], width), []).append(int(match[2]))
     return ",".join([*plain, *(_render_group(prefix, width, n) for (prefix, width), n in groups.items())])
 
@@ -44,7 +49,14 @@ def _expand_part(part: str, whole: str) -> list[str]:
         return [part]
     inside, _, suffix = rest.partition("]")
     tails = _expand_part(suffix, whole) if suffix else [""]
-    return [prefix + number + tail for number in _expand_ranges(inside, whole) for tail in tails]
+    numbers = _expand_ranges(inside, whole)
+    _check_count(len(numbers) * len(tails), whole)
+    return [prefix + number + tail for number in numbers for tail in tails]
+
+
+def _check_count(count: int, whole: str) -> None:
+    if count > MAX_HOSTS:
+        raise ClusterError(f"host list {whole[:100]!r} has {count} hosts, more than {MAX_HOSTS}")
 
 
 def _expand_ranges(inside: str, whole: str) -> list[str]:
@@ -56,6 +68,7 @@ def _expand_ranges(inside: str, whole: str) -> list[str]:
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
             raise ClusterError(f"host list {whole!r} has a range {item!r} that runs backwards")
+        _check_count(int(last) - int(first) + 1, whole)
         width = len(first) if first.startswith("0") else 0
         numbers += [str(n).zfill(width) for n in range(int(first), int(last) + 1)]
     return numbers

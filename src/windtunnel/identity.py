@@ -8,7 +8,8 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ _NO_EFFECT = {"account", "qos", "time", "log_limit", "probe_nodes", "max_age_day
 _NO_EFFECT |= {"prometheus_dir", "dcgm_job_dir"}
 """Of a cluster's settings: what only pays for a trial, bounds it or watches it."""
 _SOURCES = {".py", ".cpp", ".h", ".cu"}  # not what is built of them: the same source means the same trial
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|Rscript|julia)[\d.]*")
 _ID_DIGITS = 16
 _NAME_BYTES = 256  # no argument longer than that is the name of a file
 
@@ -110,6 +112,7 @@ def hash_program(workload: WorkloadSettings, import_root: str, *, on_host: bool 
         raise SettingsError(f"workload.directory={workload.directory!r}: no folder {folder}: correct it")
     if on_host:
         _require_program(workload.argv[0], folder)
+        _require_script(workload.argv, folder)
     found: dict[Path, None] = {}
     for word in workload.argv:
         path = (folder / word).resolve() if "\0" not in word and len(word) < _NAME_BYTES else folder
@@ -159,6 +162,14 @@ def _require_program(word: str, folder: Path) -> None:
         raise SettingsError(
             f"workload.argv: {path} cannot be executed: chmod +x it, or put its interpreter before it"
         )
+
+
+def _require_script(argv: Sequence[str], folder: Path) -> None:
+    """What an interpreter is given first must be there, unless it is an option's, or stands in a template."""
+    script = argv[1] if len(argv) > 1 else "-"
+    interpreted = _INTERPRETER.fullmatch(Path(argv[0]).name) is not None
+    if interpreted and not script.startswith("-") and not list_keys(script) and not (folder / script).is_file():
+        raise SettingsError(f"workload.argv: there is no file {script!r} in {folder}: correct its path")
 
 
 def _list_files(name: str, folder: Path) -> list[Path]:

@@ -135,6 +135,8 @@ def test_a_programs_files_are_its_own_and_those_that_are_named(tmp_path):
     ("workload", "message"),
     [
         ({"argv": ("./no.sh",)}, "there is no program './no.sh'"),
+        ({"argv": ("python3", "no.py")}, "there is no file 'no.py'"),
+        ({"argv": ("/usr/bin/python3.11", "no.py", "-v")}, "there is no file 'no.py'"),
         ({"argv": ("conf/a.json",)}, "cannot be executed: chmod"),
         ({"files": ("gone.txt",)}, "workload.files: there is no 'gone.txt'"),
         ({"directory": "nowhere"}, "workload.directory='nowhere': no folder"),

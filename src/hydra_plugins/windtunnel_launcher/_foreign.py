@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
+from pydantic import Field
 
 from hydra_plugins.windtunnel_launcher._job import ForeignTask, run_foreign_job
 from windtunnel.errors import CommandError, SettingsError
@@ -20,8 +21,9 @@ from windtunnel.launch.jobs import submit_calls, submit_local_call
 from windtunnel.launch.shapes import render_parameters
 from windtunnel.launch.slurmwatch import SlurmWatch
 from windtunnel.ledger.reconcile import Phase
+from windtunnel.ledger.tail import find_last_line
 from windtunnel.records.plan import Shape
-from windtunnel.settings.base import parse_settings
+from windtunnel.settings.base import YEAR_S, Settings, parse_settings
 from windtunnel.settings.cluster import ClusterSettings
 
 _POLL_S = 0.1
@@ -30,20 +32,33 @@ _SLURM_POLL_S = 1.0
 _RESULT_GRACE_S = 10.0
 
 
+class _Limits(Settings):
+    """The launcher's numbers that nothing else checks."""
+
+    jobs_at_once: int = Field(ge=1)
+    """Local processes at a time."""
+    cpus: int = Field(ge=1)
+    """CPUs a job."""
+    gpus: int = Field(ge=0)
+    """GPUs a job."""
+    poll_s: float = Field(gt=0, le=YEAR_S)
+    """Seconds between two looks at squeue."""
+
+
 def run_foreign(
     task: ForeignTask, configs: Sequence[DictConfig], *, places: Mapping[str, Any], sweep_dir: Path
 ) -> list[JobReturn]:
     """Run each configuration's job where `places` (the launcher's own settings) says; returns are in order."""
+    shape, cluster, limits = read_places(places)
     folder = (sweep_dir / ".jobs").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     state = Singleton.get_state()
     calls = [(run_foreign_job, (task, config, state)) for config in configs]
-    shape, cluster = _read_places(places)
     with _import_path_handed_on():
         if cluster.kind == "slurm":
-            jobs = _run_on_slurm(calls, shape, cluster, poll_s=float(places["poll_s"]), folder=folder)
+            jobs = _run_on_slurm(calls, shape, cluster, poll_s=limits.poll_s, folder=folder)
         else:
-            jobs = _run_here(calls, shape, at_once=int(places["jobs_at_once"]), folder=folder)
+            jobs = _run_here(calls, shape, at_once=limits.jobs_at_once, folder=folder)
     return [_read_return(job, config) for job, config in zip(jobs, configs, strict=True)]
 
 
@@ -62,7 +77,8 @@ def _import_path_handed_on() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _read_places(places: Mapping[str, Any]) -> tuple[Shape, ClusterSettings]:
+def read_places(places: Mapping[str, Any]) -> tuple[Shape, ClusterSettings, _Limits]:
+    """Where jobs run, from the launcher's own settings; raises SettingsError for what no job could run with."""
     if places["kind"] == "slurm" and not places["partition"]:
         raise SettingsError("hydra.launcher.kind=slurm needs a partition: set hydra.launcher.partition")
     plain = {
@@ -75,12 +91,13 @@ def _read_places(places: Mapping[str, Any]) -> tuple[Shape, ClusterSettings]:
         "memory": places["memory"],
         "modules": tuple(places["modules"] or ()),
     }
+    limits = parse_settings(_Limits, {name: places[name] for name in _Limits.model_fields}, where="hydra.launcher")
     cluster = parse_settings(ClusterSettings, plain, where="hydra.launcher")
     shape = Shape(
         nodes=1,
         ranks_per_node=1,
-        cpus_per_rank=int(places["cpus"]),
-        gpus_per_node=int(places["gpus"]),
+        cpus_per_rank=limits.cpus,
+        gpus_per_node=limits.gpus,
         mem_mib=cluster.memory,
         time_min=cluster.time,
         partition=cluster.partition,
@@ -88,7 +105,7 @@ def _read_places(places: Mapping[str, Any]) -> tuple[Shape, ClusterSettings]:
         qos=cluster.qos,
         constraint=cluster.constraint,
     )
-    return shape, cluster
+    return shape, cluster, limits
 
 
 def _run_here(calls: Sequence[Any], shape: Shape, *, at_once: int, folder: Path) -> "list[submitit.Job[JobReturn]]":
@@ -133,7 +150,7 @@ def _read_return(job: "submitit.Job[JobReturn]", config: DictConfig) -> JobRetur
     if outcome == "success":
         returned: JobReturn = value
         return returned
-    return _failed(config, f"job {job.job_id} failed: {_last_line(str(value)) or 'it gave no reason'}")
+    return _failed(config, f"job {job.job_id} failed: {find_last_line(str(value)) or 'it gave no reason'}")
 
 
 def _failed(config: DictConfig, cause: str) -> JobReturn:
@@ -145,8 +162,4 @@ def _failed(config: DictConfig, cause: str) -> JobReturn:
 
 
 def _last_words(job: "submitit.Job[JobReturn]") -> str:
-    return _last_line(job.stderr() or "") or _last_line(job.stdout() or "") or "it wrote nothing"
-
-
-def _last_line(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "")
+    return find_last_line(job.stderr() or "") or find_last_line(job.stdout() or "") or "it wrote nothing"

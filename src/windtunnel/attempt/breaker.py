@@ -18,17 +18,36 @@ def find_stuck(events: Sequence[Event], ends: Mapping[int, AttemptEnd], *, step:
 
     Attempts before a withdrawal do not count.
     """
-    withdrawn = max((number for number, event in enumerate(events) if event.kind == "withdrawn"), default=-1)
-    begun = [
-        event for event in events[withdrawn + 1 :] if event.kind == "started" and "checkpoint_step" in event.details
-    ]
+    begun = [event for event in _cut(events) if event.kind == "started" and "checkpoint_step" in event.details]
     stuck = [event.attempt for event in begun if event.details["checkpoint_step"] == step]
-    failed = [attempt for attempt in stuck if attempt not in ends or ends[attempt].verdict not in _NOT_ITS_OWN]
+    failed = [attempt for attempt in stuck if attempt not in ends or _is_its_own(ends[attempt])]
     if len(failed) <= MAX_RESTARTS:
         return ""
     told = "; ".join(_render_end(attempt, ends.get(attempt)) for attempt in failed[-MAX_RESTARTS:])
     where = f"the checkpoint of step {step}" if step is not None else "step 0, without any checkpoint"
     return f"{len(failed) - 1} restarts from {where} got no further: {told}"
+
+
+def find_vanished(events: Sequence[Event], *, step: int | None) -> str:
+    """Why a trial without any checkpoint (`step` None) does not begin at step 0: it had one; empty when it may."""
+    told = (event.details.get(name) for event in _cut(events) for name in ("checkpoint_step", "step"))
+    known = max((each for each in told if isinstance(each, int)), default=0)
+    if step is not None or not known:
+        return ""
+    return (
+        f"it had a checkpoint of step {known}, and its checkpoints/ has none now: put them back, or "
+        "`windtunnel retry` lets it begin at step 0"
+    )
+
+
+def _cut(events: Sequence[Event]) -> Sequence[Event]:
+    """Those since the trial's verdict was last withdrawn."""
+    withdrawn = max((number for number, event in enumerate(events) if event.kind == "withdrawn"), default=-1)
+    return events[withdrawn + 1 :]
+
+
+def _is_its_own(end: AttemptEnd) -> bool:
+    return end.verdict not in _NOT_ITS_OWN and not end.node_faults
 
 
 def _render_end(attempt: int, end: AttemptEnd | None) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -18,11 +19,13 @@ from windtunnel.attempt.program import AttemptFiles, describe_settings
 from windtunnel.attempt.protocol import describe_passed_over, find_shortfall
 from windtunnel.attempt.ranks import StopRequest, run_ranks
 from windtunnel.attempt.remains import read_launcher_log, read_log_tails, read_rank_errors
-from windtunnel.attempt.signalled import SignalWatch, ask_slurm
-from windtunnel.attempt.verdict import Ending
+from windtunnel.attempt.settle import note_signal
+from windtunnel.attempt.signalled import Keep, SignalWatch, ask_slurm
+from windtunnel.attempt.verdict import Ending, describe_signal
 from windtunnel.ledger.facts import read_outcome
-from windtunnel.records.trial import STOPPED_CODE, TrialConfig
+from windtunnel.records.trial import STOPPED_CODE, AttemptEnd, TrialConfig
 from windtunnel.settings.cluster import ClusterSettings
+from windtunnel.slurm.cause import Cause
 from windtunnel.slurm.job import read_job_id
 
 
@@ -45,7 +48,7 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
     started, started_at = time.monotonic(), time.time()
     command, time_min = config.trial.runs_command, config.trial.shape.time_min
     ask = ask_slurm(execution.plan, time_min=time_min, started_at=started_at) if execution.slurm else None
-    signalled = SignalWatch(stop, ask)
+    signalled = SignalWatch(stop, ask, keep_cause(execution, started=started))
 
     labels = Labels(config.trial.id, files.attempt, read_job_id(os.environ) if execution.slurm else "")
     cluster = ClusterSettings.model_validate(config.trial.settings["cluster"])
@@ -77,8 +80,31 @@ def execute(execution: Execution, *, stop: StopRequest, beat: Callable[[], None]
         cause=signalled.read(told=any(exit_.code == STOPPED_CODE for exit_ in exits)),
         hang=read_hang(files.path, ranks=config.trial.shape.ranks),
         launcher=execution.plan.launcher,
+        rank_hosts=execution.plan.rank_hosts,
+        host=os.uname().nodename,
         notes=describe_passed_over(follower.tally),
     )
+
+
+def keep_cause(execution: Execution, *, started: float) -> Keep:
+    """What writes the cause of a signal down; the attempt `started` by the monotonic clock."""
+
+    def keep(cause: Cause) -> None:
+        end = describe_early_end(execution, cause, wall_s=time.monotonic() - started)
+        if end is not None:
+            note_signal(execution.files.folder, end)
+
+    return keep
+
+
+def describe_early_end(execution: Execution, cause: Cause, *, wall_s: float) -> AttemptEnd | None:
+    """How the attempt ended, should its supervisor be killed before it can tell; None while nobody says why."""
+    if cause is Cause.UNKNOWN:
+        return None
+    verdict, words = describe_signal(cause)
+    evidence = f"{words}; its supervisor told no more"
+    attempt, hosts = execution.files.attempt, execution.plan.hosts
+    return AttemptEnd(attempt, -signal.SIGKILL, verdict, evidence, hosts, read_job_id(os.environ), wall_s)
 
 
 def prepare(execution: Execution) -> None:

@@ -24,13 +24,14 @@ _GOES_ON = frozenset({Verdict.PREEMPTED, Verdict.NODE_FAIL})
 """Ends of a trial in this very job after which the job, started again, runs it again."""
 
 
-def run_pack(trial_dirs: Sequence[Path], *, rank_command: Sequence[str] = ()) -> int:
+def run_pack(trial_dirs: Sequence[Path], *, rank_command: Sequence[str] = (), succeeds: bool = False) -> int:
     """Run the next attempt of each trial in turn; one alone is simply run. Returns 0 when all of these completed.
 
-    A signal ends the trial under way; those after it are left to the next job.
+    A signal ends the trial under way, and so does an unfit node; those after it are left to the next job.
+    Of one that `succeeds` another job of its trial, see `run_attempt`.
     """
     if len(trial_dirs) == 1:
-        return 0 if _tell(run_attempt(trial_dirs[0], rank_command=rank_command)) else 1
+        return 0 if _tell(run_attempt(trial_dirs[0], rank_command=rank_command, succeeds=succeeds)) else 1
     job_id = read_job_id(os.environ)
     folders = [TrialFolder(path.resolve()) for path in trial_dirs]
     waiting = [folder for folder in folders if is_due(folder, job_id)]
@@ -45,7 +46,10 @@ def run_pack(trial_dirs: Sequence[Path], *, rank_command: Sequence[str] = ()) ->
                 if not is_due(folder, job_id):  # any more, after the others' turns
                     completed += folder.done.exists()
                     continue
-                completed += _tell(run_attempt(folder.path, rank_command=rank_command, turn=stop), folder)
+                end = run_attempt(folder.path, rank_command=rank_command, turn=stop)
+                completed += _tell(end, folder)
+                if end.node_faults:  # the others would meet the same: another job is theirs
+                    break
             except (WindtunnelError, OSError) as error:
                 print(f"trial {folder.path.name}: {error}", file=sys.stderr, flush=True)
     return 0 if completed == len(folders) else 1

@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
-from windtunnel.attempt.breaker import STUCK_CODE, find_stuck
+from windtunnel.attempt.breaker import STUCK_CODE, find_stuck, find_vanished
 from windtunnel.attempt.execute import Execution, execute
 from windtunnel.attempt.grant import Grant, find_grant
+from windtunnel.attempt.health import describe_unfit
+from windtunnel.attempt.nodes import check_nodes
 from windtunnel.attempt.plan import (
     LaunchPlan,
     find_import_path,
@@ -26,23 +28,26 @@ from windtunnel.attempt.program import AttemptFiles
 from windtunnel.attempt.ranks import StopRequest, catch_stop
 from windtunnel.attempt.refusal import find_refusal
 from windtunnel.attempt.settle import append_or_say, settle
+from windtunnel.attempt.succession import free_dead_holder, take_turn
 from windtunnel.attempt.verdict import count_exit_code, is_process_death, judge_ending
-from windtunnel.checkpoints.manifest import list_checkpoints, step_of
+from windtunnel.checkpoints.manifest import find_newest_step
 from windtunnel.errors import ArtifactError, BusyError, StudyError, UserError
 from windtunnel.fabric.placement import order_hosts
-from windtunnel.ledger.facts import read_end, read_outcome
+from windtunnel.ledger.facts import read_end, read_ends, read_facts, read_outcome
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers, write_next_attempt
 from windtunnel.ledger.lease import STALE_AFTER_S, Lease, take_lease
 from windtunnel.ledger.log import read_events
 from windtunnel.ledger.retries import Ending as Run
 from windtunnel.ledger.retries import decide_retry, read_retried
 from windtunnel.records.cluster import Topology
-from windtunnel.records.trial import AttemptEnd, TrialConfig, TrialOutcome, Verdict
+from windtunnel.records.trial import AttemptEnd, NodeFault, TrialConfig, TrialOutcome, Verdict
 from windtunnel.settings.container import ContainerSettings
 from windtunnel.settings.sweep import RetrySettings
 
 _LEASE_POLL_S = 2.0
 _MAX_WORDS = 600
+_UNFIT_CODE = 69
+"""Exit code of an attempt that its nodes did not let begin (EX_UNAVAILABLE of sysexits.h)."""
 _SETTLED = frozenset({Verdict.FAILED, Verdict.OOM})
 """Ends after which the same job runs the trial no further, though Slurm may start it again."""
 
@@ -51,20 +56,37 @@ class _StuckError(Exception):
     """The breaker's word; it never leaves this module."""
 
 
-def run_attempt(trial_dir: Path, *, rank_command: Sequence[str] = (), turn: StopRequest | None = None) -> AttemptEnd:
+class _UnfitError(Exception):
+    """A verdict over the nodes, with its evidence; it never leaves this module."""
+
+    def __init__(self, verdict: Verdict, evidence: str, faults: tuple[NodeFault, ...]) -> None:
+        super().__init__(evidence)
+        self.verdict = verdict
+        self.faults = faults
+
+
+def run_attempt(
+    trial_dir: Path, *, rank_command: Sequence[str] = (), turn: StopRequest | None = None, succeeds: bool = False
+) -> AttemptEnd:
     """Run the next attempt of the trial in `trial_dir` to its end, which is also written to END.json.
 
     A trial of our trainer starts `rank_command` once a rank (our trainer's own without one), with
     `--trial-dir DIR --attempt N` after it; any other starts its own program. Raises BusyError while another
     supervisor of this trial lives. A trial that is done already is not run again. `turn` is the stop request of a
     job that runs several trials in turn: then the supervisor holds the trial's time limit, which is not the job's.
+    A job that `succeeds` the trial's last one runs nothing where that one left nothing to do.
     """
     folder = TrialFolder(trial_dir.resolve())
     config = read_artifact(folder.config, TrialConfig)
     grant = find_grant(config.trial.settings["cluster"]["kind"], os.environ)
     with catch_stop() if turn is None else nullcontext(turn) as stop:
+        life_at = read_facts(folder, steps=0).life_at if succeeds else 0.0
         lease = _take_trial_lease(folder, grant, stop=stop)
         try:
+            outcome, _ = read_outcome(folder, steps=config.trial.steps)
+            left = take_turn(folder, config, grant, life_at=life_at) if succeeds and outcome is None else None
+            if left is not None:
+                return left
             limit_s = config.trial.shape.time_min * 60.0 if turn is not None else None
             while True:
                 outcome, _ = read_outcome(folder, steps=config.trial.steps)
@@ -96,6 +118,7 @@ def _run_next(
     """The attempt's end, and whether the next one may begin right here: a process died, not its node."""
     files = AttemptFiles(folder, write_next_attempt(folder), lease.generation)
     attempt, started, hosts, again = files.attempt, time.monotonic(), grant.hosts, False
+    faults: tuple[NodeFault, ...] = ()
     step = find_saved_step(config, folder)
     try:
         stuck = _find_stuck(config, folder, step)
@@ -106,6 +129,8 @@ def _run_next(
         hosts = plan.hosts
         told = {"job_id": grant.job_id, "hosts": hosts, "granted": grant.hosts, "checkpoint_step": step}
         append_or_say(folder, "started", attempt=attempt, **told)
+        if grant.slurm and config.check_nodes:
+            _check_nodes(config, hosts, files, stop=stop, lease=lease)
         ending = execute(Execution(plan, config, files, slurm=grant.slurm), stop=stop, beat=lease.beat)
         verdict, evidence = judge_ending(ending)
         code = count_exit_code(ending)
@@ -113,6 +138,8 @@ def _run_next(
         again = is_process_death(ending, verdict) and not config.trial.runs_command
     except BusyError:
         raise  # another supervisor has the trial now, and its ledger: not a word into it
+    except _UnfitError as error:
+        verdict, evidence, code, faults = error.verdict, str(error), _UNFIT_CODE, error.faults
     except _StuckError as error:
         verdict, evidence, code = Verdict.FAILED, str(error), STUCK_CODE
     except (UserError, ArtifactError) as error:
@@ -124,9 +151,21 @@ def _run_next(
         traceback.print_exc()
         verdict, code = Verdict.CANCELLED, 1
         evidence = f"windtunnel itself failed: {type(error).__name__}: {error}"[:_MAX_WORDS]
-    end = AttemptEnd(attempt, code, verdict, evidence, hosts, grant.job_id, time.monotonic() - started)
-    settle(folder, end, signalled_at=stop.at)
+    wall_s = time.monotonic() - started
+    end = AttemptEnd(attempt, code, verdict, evidence, hosts, grant.job_id, wall_s, node_faults=faults)
+    settle(folder, end, signalled_at=stop.at, step=find_saved_step(config, folder))
     return end, again
+
+
+def _check_nodes(
+    config: TrialConfig, hosts: tuple[str, ...], files: AttemptFiles, *, stop: StopRequest, lease: Lease
+) -> None:
+    health = check_nodes(config.trial.shape, hosts, files, stop=stop, beat=lease.beat)
+    for note in health.notes:
+        print(f"attempt {files.attempt}: {note}", flush=True)
+    unfit = describe_unfit(health)
+    if unfit is not None:
+        raise _UnfitError(*unfit, health.faults)
 
 
 def _find_settled(folder: TrialFolder, grant: Grant) -> AttemptEnd | None:
@@ -141,24 +180,21 @@ def _find_settled(folder: TrialFolder, grant: Grant) -> AttemptEnd | None:
 
 def find_saved_step(config: TrialConfig, folder: TrialFolder) -> int | None:
     """Step of the newest checkpoint that our trainer left; None without one, and for a program's own."""
-    found = [] if config.trial.runs_command else list_checkpoints(folder.path / "checkpoints")
-    return step_of(found[0]) if found else None
+    return None if config.trial.runs_command else find_newest_step(folder.path / "checkpoints")
 
 
 def _find_stuck(config: TrialConfig, folder: TrialFolder, step: int | None) -> str:
     if config.trial.runs_command:  # only the program knows whether it gets further
         return ""
-    return find_stuck(read_events(folder.path), _read_ends(folder), step=step)
+    events = read_events(folder.path)
+    return find_vanished(events, step=step) or find_stuck(
+        events, read_ends(folder, read_attempt_numbers(folder)), step=step
+    )
 
 
 def _has_budget(config: TrialConfig, folder: TrialFolder) -> bool:
-    earlier = read_retried(read_events(folder.path), _read_ends(folder))
+    earlier = read_retried(read_events(folder.path), read_ends(folder, read_attempt_numbers(folder)))
     return decide_retry(Run(Verdict.LOST), earlier, RetrySettings(lost=config.lost_retries)).again
-
-
-def _read_ends(folder: TrialFolder) -> dict[int, AttemptEnd]:
-    numbers = read_attempt_numbers(folder)
-    return {number: end for number in numbers if (end := read_end(folder.end(number))) is not None}
 
 
 def _say_again(end: AttemptEnd) -> None:
@@ -193,7 +229,8 @@ def _take_trial_lease(folder: TrialFolder, grant: Grant, *, stop: StopRequest) -
         except BusyError:
             if time.monotonic() > deadline or stop.signum is not None:
                 raise
-            time.sleep(_LEASE_POLL_S)
+            if not free_dead_holder(folder, grant):
+                time.sleep(_LEASE_POLL_S)
 
 
 def _release(lease: Lease) -> None:

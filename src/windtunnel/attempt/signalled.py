@@ -11,22 +11,34 @@ from windtunnel.slurm.cause import Cause, Clock, read_cause
 from windtunnel.slurm.deadline import find_job_end, is_near_end, may_be_warning, read_process_began_at
 
 Ask = Callable[[float], Cause]
+Keep = Callable[[Cause], None]
+
+
+def _forget(_: Cause) -> None:
+    """Of what nobody asked to keep."""
 
 
 class SignalWatch:
     """Of one attempt; `look` is called all the while. Without Slurm nobody is asked."""
 
-    def __init__(self, stop: StopRequest, ask: Ask | None) -> None:
+    def __init__(self, stop: StopRequest, ask: Ask | None, keep: Keep = _forget) -> None:
+        """`keep` is told the cause at once: Slurm may kill this process before its ranks have ended."""
         self._stop = stop
         self._ask = ask
+        self._keep = keep
         self._answer: Future[Cause] | None = None
 
     def look(self) -> None:
         """Ask, in the background, as soon as there is a signal to ask about."""
         if self._answer is None and self._ask is not None and self._stop.at is not None:
             pool = ThreadPoolExecutor(1)
-            self._answer = pool.submit(self._ask, self._stop.at)
+            self._answer = pool.submit(self._learn, self._ask, self._stop.at)
             pool.shutdown(wait=False)
+
+    def _learn(self, ask: Ask, at: float) -> Cause:
+        cause = ask(at)
+        self._keep(cause)
+        return cause
 
     def finish(self) -> None:
         """Wait for the answer, if one was asked for."""

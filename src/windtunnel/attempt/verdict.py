@@ -1,14 +1,14 @@
 """How an attempt ended, from what it left behind: exit codes, errors that ranks wrote, logs. Pure."""
 
-import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windtunnel.attempt.hang import Hang, describe_hang
 from windtunnel.attempt.ranks import Exit
+from windtunnel.attempt.task_ends import find_task_ends, name_task
 from windtunnel.ledger.tail import find_last_line
-from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
 _OOM_TYPES = frozenset({"OutOfMemoryError", "MemoryError"})
@@ -26,9 +26,6 @@ _OOM_LAST_WORDS = (
     "bad_alloc",
     "cannot allocate",
 )
-# srun's line of a task's end; those that it ended itself come after the one that failed.
-_TASK_END = re.compile(r"error: [^:\s]+: tasks? (\d+)[\d,-]*: (?!Terminated)(.+)")
-_EXIT_CODE = re.compile(r"Exited with exit code (\d+)")
 _NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
 _NO_START_TEXTS = ("unable to create step", "unable to confirm allocation")
 _SIGNALLED = {
@@ -80,6 +77,10 @@ class Ending:
     """What ranks that gave up waiting left behind."""
     launcher: str = ""
     """Who started the ranks in our stead, if anyone: `srun`, `mpiexec`."""
+    rank_hosts: tuple[str, ...] = ()
+    """Host of each rank, where that is known."""
+    host: str = ""
+    """The supervisor's own, and its launcher's."""
     notes: tuple[str, ...] = ()
     """What else the verdict's reader should know."""
 
@@ -111,6 +112,11 @@ def _judge(ending: Ending) -> tuple[Verdict, str]:
     return _judge_failure(ending, failed)
 
 
+def describe_signal(cause: Cause) -> tuple[Verdict, str]:
+    """The verdict of an attempt that Slurm told to end, with its evidence."""
+    return _SIGNALLED[cause]
+
+
 def is_process_death(ending: Ending, verdict: Verdict) -> bool:
     """Whether ranks went for a reason that is neither their own nor their node's: they may start again here."""
     return verdict == Verdict.LOST and not _find_no_start(ending)
@@ -128,7 +134,7 @@ def find_cause(errors: tuple[RankError, ...]) -> RankError | None:
 
 def _judge_signal(ending: Ending) -> tuple[Verdict, str]:
     if ending.slurm:
-        return _SIGNALLED[ending.cause]
+        return describe_signal(ending.cause)
     return Verdict.CANCELLED, "stopped by a signal"
 
 
@@ -137,9 +143,12 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
     launcher = ending.launcher_log.lower()
     cause = find_cause(ending.errors)
     if cause is not None and (cause.type in _OOM_TYPES or "out of memory" in cause.text.lower()):
-        return Verdict.OOM, _name_error(cause)
+        return Verdict.OOM, _name_error(ending, cause)
     if cause is not None and cause.type == _STORAGE_TYPE:
-        return Verdict.CANCELLED, f"{_name_error(cause)}; {_MAKE_ROOM}"
+        return Verdict.CANCELLED, f"{_name_error(ending, cause)}; {_MAKE_ROOM}"
+    full = _find_full(ending)
+    if full:
+        return Verdict.CANCELLED, f"{full}: its file system takes no more; {_MAKE_ROOM}"
     if any(text in launcher for text in _OOM_TEXTS):
         return Verdict.OOM, f"{how}: killed for memory"
     lost = _find_node_loss(ending)
@@ -149,16 +158,18 @@ def _judge_failure(ending: Ending, failed: Exit) -> tuple[Verdict, str]:
     if unbegun:
         return Verdict.LOST, f"{how} before any rank began: {unbegun}"
     killed = _find_killed(ending) if cause is None or cause.secondary else None
+    tasks = find_task_ends(ending.launcher_log)
     if killed is not None:
-        return _judge_kill(ending, _name_exit(ending, killed))
-    named = _TASK_END.search(ending.launcher_log)
+        task = next((task for task in tasks if task.is_kill), None)
+        return _judge_kill(ending, name_task(task) if task is not None else _name_exit(ending, killed))
+    named = next(iter(tasks), None)
     if named is not None:
-        how = _name_task(int(named[1]), named[2])
-        if named[2].startswith("Killed") and (cause is None or cause.secondary):
+        how = name_task(named)
+        if named.is_kill and (cause is None or cause.secondary):
             return _judge_kill(ending, how)
     if cause is not None:
-        return Verdict.FAILED, _name_error(cause)
-    rank = int(named[1]) if named is not None else failed.index
+        return Verdict.FAILED, _name_error(ending, cause)
+    rank = named.rank if named is not None else failed.index
     tail = ending.log_tails.get(rank) or next(iter(ending.log_tails.values()), "")
     if any(words in tail.lower() for words in _OOM_LAST_WORDS):
         return Verdict.OOM, f"{how}: {tail}"
@@ -172,20 +183,28 @@ def _find_node_loss(ending: Ending) -> str:
     return next((line for line in lines if any(text in line.lower() for text in _NODE_TEXTS)), "")
 
 
+def _find_full(ending: Ending) -> str:
+    """Which rank ended since nothing could be written, not even why; empty when none did."""
+    task = next((task for task in find_task_ends(ending.launcher_log) if task.code == STORAGE_CODE), None)
+    own = next((exit_ for exit_ in ending.exits if exit_.code == STORAGE_CODE and not exit_.stopped), None)
+    return name_task(task) if task is not None else _name_exit(ending, own) if own is not None else ""
+
+
 def _find_no_start(ending: Ending) -> str:
     """Why srun could not start any rank, in its own words; empty when a rank has spoken."""
     line = find_last_line(ending.launcher_log)
     return line if not ending.log_tails and any(text in line.lower() for text in _NO_START_TEXTS) else ""
 
 
-def _name_task(rank: int, how: str) -> str:
-    code = _EXIT_CODE.match(how)
-    return f"rank {rank} ended with code {code[1]}" if code is not None else f"rank {rank} ended: {how}"
-
-
 def _find_killed(ending: Ending) -> Exit | None:
     unsought = (exit_ for exit_ in ending.exits if not exit_.stopped)
-    return next((exit_ for exit_ in unsought if _signal_of(exit_.code) == signal.SIGKILL), None)
+    return next((exit_ for exit_ in unsought if _is_kill(ending, exit_)), None)
+
+
+def _is_kill(ending: Ending, exit_: Exit) -> bool:
+    # A rank that has started answers SIGTERM itself. A launcher sends it to ranks when another one has failed.
+    told = _signal_of(exit_.code)
+    return told == signal.SIGKILL or (told == signal.SIGTERM and not ending.launcher)
 
 
 def _judge_kill(ending: Ending, how: str) -> tuple[Verdict, str]:
@@ -195,12 +214,20 @@ def _judge_kill(ending: Ending, how: str) -> tuple[Verdict, str]:
     return Verdict.LOST, f"{how}, not by us and not for memory"
 
 
-def _name_error(error: RankError) -> str:
-    return f"rank {error.rank}: {error.text}"
+def _name_error(ending: Ending, error: RankError) -> str:
+    return f"{_name_rank(ending, error.rank)}: {error.text}"
+
+
+def _name_rank(ending: Ending, rank: int) -> str:
+    """The rank, and its host where the ranks had several."""
+    several = len(set(ending.rank_hosts)) > 1 and rank < len(ending.rank_hosts)
+    return f"rank {rank} on {ending.rank_hosts[rank]}" if several else f"rank {rank}"
 
 
 def _name_exit(ending: Ending, exit_: Exit) -> str:
-    who = ending.launcher or f"rank {exit_.index}"
+    who = ending.launcher or _name_rank(ending, exit_.index)
+    if ending.launcher and exit_.code < 0:  # not its ranks' signal, which it hands on as 128 and more
+        who = f"{ending.launcher} itself{f', on {ending.host},' if ending.host else ''}"
     signum = _signal_of(exit_.code)
     if signum is not None:
         return f"{who} ended by {signum.name}"

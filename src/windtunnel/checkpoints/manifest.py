@@ -131,5 +131,11 @@ def list_checkpoints(checkpoints_dir: Path) -> list[Path]:
     return [path for _, path in sorted(found, reverse=True)]
 
 
+def find_newest_step(checkpoints_dir: Path) -> int | None:
+    """Step of the newest published checkpoint, verified or not; None without one."""
+    found = list_checkpoints(checkpoints_dir)
+    return step_of(found[0]) if found else None
+
+
 def _sign(digest: str) -> bytes:
     return _UNSIGNED.replace(b'""', f'"{digest}"'.encode())

@@ -10,6 +10,7 @@ from windtunnel.errors import ClusterError, InputFileError, SettingsError, UserE
 from windtunnel.identity import hash_user_code
 from windtunnel.planner.space import list_combinations
 from windtunnel.settings.study import PathSettings, PlanSettings, StudySettings, TrialSettings
+from windtunnel.settings.template import list_keys
 
 
 def hash_user_models(plan: PlanSettings, project: Path) -> dict[str, str]:
@@ -19,6 +20,18 @@ def hash_user_models(plan: PlanSettings, project: Path) -> dict[str, str]:
     """
     trials = {_name_code(trial): trial for _, trial in list_combinations(plan)}
     return {name: hash_user_code(trial, str(project)) for name, trial in sorted(trials.items())}
+
+
+def check_programs(plan: PlanSettings) -> None:
+    """Raise SettingsError for a program that this machine, which is to run it, does not have."""
+    for _, trial in list_combinations(plan):
+        program, cluster = (trial.workload.argv or ("",))[0], trial.cluster
+        here = trial.workload.kind == "command" and cluster.kind == "local" and not cluster.container.image
+        brought = "PATH" in trial.workload.environment or "/" in program or list_keys(program)
+        if here and not brought and shutil.which(program) is None:
+            raise SettingsError(
+                f"workload.argv: there is no program {program!r} on PATH: install it, or give its path"
+            )
 
 
 def _name_code(trial: TrialSettings) -> str:

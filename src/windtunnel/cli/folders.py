@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from windtunnel.errors import ArtifactError, InputFileError, StudyError
+from windtunnel.errors import ArtifactError, InputFileError, StudyError, UnplannedError
 from windtunnel.launch.board import render_holder
 from windtunnel.launch.overview import read_driver
 from windtunnel.launch.place import LOG
@@ -34,7 +34,7 @@ def find_study_folder(study: str, results: Path | None) -> Path:
     for folder in (*places, *([composed] if composed is not None else [])):
         told = tell_driver_without_plan(folder)
         if told:
-            raise StudyError(told)
+            raise UnplannedError(told)
     known = ", ".join(path.name for path in list_study_folders(results)) or "none"
     hint = f"`windtunnel sweep {study}` makes it" if composed is not None else "or say where, with --results DIR"
     raise StudyError(f"no plan of study {study!r} in {composed or results or RESULTS} (known: {known}); {hint}")
@@ -43,13 +43,12 @@ def find_study_folder(study: str, results: Path | None) -> Path:
 def list_begun(results: Path | None) -> list[str]:
     """What drivers of studies without a plan are at, a line each."""
     leases = sorted((results or RESULTS).glob("*/.driver"))
-    told = (tell_driver_without_plan(lease.parent) for lease in leases if not _has_plan(lease.parent))
-    return [line for line in told if line]
+    return [line for lease in leases if (line := tell_driver_without_plan(lease.parent))]
 
 
 def tell_driver_without_plan(folder: Path) -> str:
     """What the driver of a study that has no plan yet is at; empty without one."""
-    driver = read_driver(folder)
+    driver = read_driver(folder) if not _has_plan(folder) else None
     if driver is None:
         return ""
     log = f"; its log: {folder / LOG}" if (folder / LOG).is_file() else ""

@@ -80,7 +80,7 @@ def _dispatch(words: Sequence[str]) -> int:
 
         with umask_of_store([]):  # until the study's own store is known
             return run_train(words[1:])
-    if words[:1] == ["sweep"] and not {"-h", "--help", "--settings"} & set(words):
+    if words[:1] == ["sweep"] and not any(word.partition("=")[0] == "--settings" for word in words):
         from windtunnel.cli.sweep import run_sweep_command
 
         with umask_of_store([]):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from windtunnel.cli.folders import RESULTS, find_study_folder, list_begun, list_study_folders, render_unreadable
-from windtunnel.errors import ArtifactError, InputFileError, SettingsError
+from windtunnel.errors import ArtifactError, InputFileError, SettingsError, UnplannedError
 from windtunnel.launch.board import render_board, render_driver, render_headline, to_json
 from windtunnel.launch.overview import StudyView, read_study
 from windtunnel.launch.views import TrialView
@@ -27,9 +27,35 @@ def run_status(study: str | None, *, results: Path | None, watch: bool, as_json:
             raise SettingsError("--watch needs a study: windtunnel status STUDY --watch")
         _print_all(results, as_json=as_json)
         return
-    folder = find_study_folder(study, results)
+    folder = _await_plan(study, results) if watch else _find(study, results, as_json=as_json)
+    if folder is None:
+        return
     for view in watch_study(folder) if watch else [_read(folder)]:
         _show(view, as_json=as_json, live=watch and sys.stdout.isatty())
+
+
+def _find(study: str, results: Path | None, *, as_json: bool) -> Path | None:
+    """The study's folder; None once it has been told that there is no plan yet."""
+    try:
+        return find_study_folder(study, results)
+    except UnplannedError as error:
+        if not as_json:
+            raise
+        print(json.dumps({"study": study, "trials": [], "problem": str(error)}), flush=True)
+        return None
+
+
+def _await_plan(study: str, results: Path | None, *, refresh_s: float = _REFRESH_S) -> Path:
+    """The study's folder, once it has a plan; raises StudyError when nobody makes one."""
+    told = ""
+    while True:
+        try:
+            return find_study_folder(study, results)
+        except UnplannedError as error:
+            if str(error) != told:
+                told = str(error)
+                print(told, file=sys.stderr, flush=True)
+            time.sleep(refresh_s)
 
 
 def watch_study(folder: Path, *, refresh_s: float = _REFRESH_S) -> Iterator[StudyView]:

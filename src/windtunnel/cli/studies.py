@@ -14,7 +14,15 @@ from typing import Any
 import yaml
 
 from windtunnel.artifacts import hash_json, to_plain
-from windtunnel.cli.checks import check_all, check_data, check_partitions, check_paths, hash_user_models, locate_input
+from windtunnel.cli.checks import (
+    check_all,
+    check_data,
+    check_partitions,
+    check_paths,
+    check_programs,
+    hash_user_models,
+    locate_input,
+)
 from windtunnel.cli.compose import compose_candidates, compose_study, cut_values
 from windtunnel.errors import SettingsError, StudyError
 from windtunnel.identity import read_identity
@@ -168,6 +176,7 @@ def _list_checks(studies: Studies, project: Path) -> Iterator[Callable[[], objec
         yield partial(split_space, study.plan)
         yield partial(check_paths, study.settings.paths, project)
         yield partial(hash_user_models, study.plan, project)
+        yield partial(check_programs, study.plan)
         if study.needs_data:
             yield partial(check_data, study.settings, project)
     yield partial(check_partitions, {name for study in studies.by_name.values() for name in study.slurm_partitions})

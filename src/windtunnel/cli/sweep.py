@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windtunnel.cli.dead_driver import free_dead_driver
+from windtunnel.cli.seconds import read_seconds
 from windtunnel.cli.studies import check_studies
 from windtunnel.cli.workflow import Request, read_request, render_workflow
 from windtunnel.errors import BusyError, CommandError, SettingsError
@@ -61,8 +62,14 @@ def run_sweep_command(words: Sequence[str]) -> int:
 
 def parse_sweep_words(words: Sequence[str]) -> argparse.Namespace:
     """The command line of `sweep STUDY`; options and settings may stand in any order."""
-    parser = argparse.ArgumentParser(prog="windtunnel sweep")
+    parser = argparse.ArgumentParser(
+        prog="windtunnel sweep",
+        description="Run a study's trials to their verdicts. The same command again goes on where it ended.",
+        usage="%(prog)s STUDY [SETTING=VALUE ...] [options]",
+    )
     add_sweep_options(parser)
+    if not {"-h", "--help"} & set(words) and all(word.startswith("-") for word in words):
+        parser.error("name a study, such as: windtunnel sweep quickstart")
     return parser.parse_intermixed_args(words)
 
 
@@ -77,7 +84,11 @@ def add_sweep_options(parser: argparse.ArgumentParser) -> None:
         "--driver", choices=("here", "sbatch"), default="here", help="sbatch: the driver is a small job"
     )
     parser.add_argument(
-        "--wait-driver", type=float, default=0.0, metavar="SECONDS", help="wait so long for another driver to end (0)"
+        "--wait-driver",
+        type=read_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait so long for another driver to end (0)",
     )
 
 

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windtunnel.cli.seconds import read_seconds
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -27,6 +29,7 @@ def add_tool_parsers(subparsers: "Subparsers") -> None:
     doctor.set_defaults(func=_doctor)
     trial = subparsers.add_parser("trial", help="run the next attempt of planned trials in turn, as jobs do")
     trial.add_argument("folders", type=Path, metavar="DIR", nargs="+", help="a trial's folder, with its config.yaml")
+    trial.add_argument("--succeeds", action="store_true", help="behind an earlier job of the trial: run what it left")
     trial.set_defaults(func=_trial)
 
 
@@ -70,7 +73,9 @@ def add_doctor_options(parser: argparse.ArgumentParser) -> None:
     """What `doctor` takes."""
     parser.add_argument("--partition", default="", help="partition to try; the site file's, or Slurm's default")
     parser.add_argument("--store", type=Path, default=Path(), help="folder that trials will share (here)")
-    parser.add_argument("--wait", type=float, default=300.0, metavar="S", help="wait for its job (%(default)s s)")
+    parser.add_argument(
+        "--wait", type=read_seconds, default=300.0, metavar="S", help="wait for its job (%(default)s s)"
+    )
     parser.add_argument("--no-job", dest="job", action="store_false", help="submit nothing")
     parser.add_argument("--json", dest="as_json", action="store_true", help="print the findings as JSON")
 
@@ -110,4 +115,4 @@ def _install(args: argparse.Namespace) -> None:
 def _trial(args: argparse.Namespace) -> int:
     from windtunnel.attempt.pack import run_pack
 
-    return run_pack(args.folders)
+    return run_pack(args.folders, succeeds=args.succeeds)

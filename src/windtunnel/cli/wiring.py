@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windtunnel.cli.topology import add_topology_parsers
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -17,7 +19,10 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
     ingest.add_argument("--ranks", type=int, default=1, help="MPI ranks, where an mpiexec fits (%(default)s)")
     _add_inspect(ingest)
     _add(subparsers, "featurize", _stage("featurize"), "shards to feature shards", "settings", "shards", "out")
-    _add(subparsers, "topology", _stage("topology"), "nodes, switches, collectives", "settings", "out", "collectives")
+    topology = _add(subparsers, "topology", _stage("topology"), "nodes, switches, collectives; for people: facts …")
+    for name in ("settings", "out", "collectives"):
+        topology.add_argument(f"--{name}", type=Path)
+    add_topology_parsers(topology)
     _add(subparsers, "calibrate", _stage("calibrate"), "what the device attains", "settings", "out")
     trace = _add(subparsers, "trace", _stage("trace"), "models' operations and shapes", "settings", "out")
     _add_features(trace)
@@ -28,7 +33,15 @@ def add_stage_parsers(subparsers: "Subparsers") -> None:
         plan.add_argument(f"--{name}", type=Path)
     _add_features(plan)
     plan.add_argument("--dry-run", action="store_true", help="print what would be submitted, write nothing")
-    sweep = _add(subparsers, "sweep", _stage("sweep"), "run the trials", "settings", "plan", "out")
+    sweep = _add(
+        subparsers,
+        "sweep",
+        _stage("sweep"),
+        "run the trials; for people: sweep STUDY --help",
+        "settings",
+        "plan",
+        "out",
+    )
     _add_features(sweep)
     sweep.add_argument("--topology", type=Path)
     sweep.add_argument("--report", type=Path, help="settings file of report, for the report of an unfinished sweep")

@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from windtunnel.launch.course import Course
-from windtunnel.ledger.claim import Claimant, drop_claim, read_claimant, take_claim
+from windtunnel.ledger.batch import WRITERS
+from windtunnel.ledger.claim import Claimant, drop_claim, name_claimant, read_claimant, take_claim
 from windtunnel.storage import describe_fault, find_storage_fault
-
-_WRITERS = 8
-"""Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def try_each(act: Callable[[Course], bool], courses: Sequence[Course]) -> Tried:
     Raises the OSError of a file system that is full, read-only or failing, once all have been tried.
     """
     tried = Tried()
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool:
         answers = list(pool.map(lambda course: _try_one(act, course), courses))
     for course, answer in zip(courses, answers, strict=True):
         if isinstance(answer, bool):
@@ -59,19 +58,20 @@ class Claims:
         taken: list[Course] = []
 
         def take(course: Course) -> bool:
-            own = take_claim(course.folder.path)
+            own = take_claim(course.folder.path, named=named)
             if own:
                 taken.append(course)
             return own
 
-        try:
-            tried = try_each(take, courses)
-            self._tell_lasting(tried.not_done)
-            yield tried
-        finally:
-            for course in taken:
-                with suppress(OSError):
-                    drop_claim(course.folder.path)
+        with _name_claimant(courses) as named:
+            try:
+                tried = try_each(take, courses)
+                self._tell_lasting(tried.not_done)
+                yield tried
+            finally:
+                for course in taken:
+                    with suppress(OSError):
+                        drop_claim(course.folder.path)
 
     def _tell_lasting(self, blocked: Sequence[Course]) -> None:
         # A claim is mostly gone at the next look; one that is met again is worth a line, once for each process.
@@ -86,6 +86,11 @@ class Claims:
                 trials = f"{count} trials are" if count > 1 else "1 trial is"
                 who = f"{holder.host} pid {holder.pid}"
                 self._say(f"{trials} claimed by {who}, which submits or has left them: waiting until it is done")
+
+
+def _name_claimant(courses: Sequence[Course]) -> AbstractContextManager[Path | None]:
+    # Where the store keeps its trials, all of one file system; made by the first trial that is written.
+    return name_claimant(courses[0].folder.path.parent) if courses else nullcontext()
 
 
 def _try_one(act: Callable[[Course], bool], course: Course) -> bool | OSError:

@@ -10,6 +10,7 @@ from windtunnel.records.trial import TrialConfig
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.sweep import SweepSettings
 
+SUCCEEDS = "--succeeds"
 SUPERVISOR = (sys.executable, "-m", "windtunnel.cli.main", "trial")
 
 
@@ -42,8 +43,15 @@ class SweepContext:
         topology = str(self.topology) if known else ""
         features = str(self.features) if self.features is not None else ""
         lost = self.sweep.retries.lost
-        return TrialConfig(trial, self.identity, features, topology, self.import_root, lost_retries=lost)
+        check = self.sweep.check_nodes
+        return TrialConfig(
+            trial, self.identity, features, topology, self.import_root, lost_retries=lost, check_nodes=check
+        )
 
-    def command_of(self, *trials: PlannedTrial) -> tuple[str, ...]:
-        """The command that runs the trials' next attempts, one after the other."""
-        return (*self.supervisor, *(str(self.folder_of(trial).path) for trial in trials))
+    def command_of(self, *trials: PlannedTrial, succeeds: bool = False) -> tuple[str, ...]:
+        """The command that runs the trials' next attempts, one after the other.
+
+        One that `succeeds` an earlier job first looks whether there is anything left to do.
+        """
+        options = (SUCCEEDS,) if succeeds else ()
+        return (*self.supervisor, *options, *(str(self.folder_of(trial).path) for trial in trials))

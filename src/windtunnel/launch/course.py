@@ -1,16 +1,18 @@
 """One trial's course through a sweep: what is known of it, and the lines printed about it."""
 
+import math
 import os
-import re
 import time
 from dataclasses import dataclass
 
+from windtunnel.checkpoints.manifest import find_newest_step
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.progress import Progress
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
 from windtunnel.ledger.log import LEDGER
 from windtunnel.ledger.reconcile import JobSight, Phase, Standing, count_node_seconds
+from windtunnel.ledger.story import find_hosts
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import FINAL, SweepEntry, Verdict
 from windtunnel.units import format_seconds
@@ -21,7 +23,6 @@ _REREAD_EACH_S = 0.3
 _REREAD_AT_LEAST_S = 300.0
 _NEWS_EACH_S = 0.2
 _SPARE_S = 900.0
-_STEP = re.compile(r"step-(\d{8,})")
 
 
 @dataclass
@@ -37,6 +38,10 @@ class Course:
     """Whether it is being watched; otherwise it waits to be submitted."""
     job_id: str = ""
     """Empty for an attempt that was started by hand."""
+    successor: str = ""
+    """The job that waits behind it; empty without one, or while none is known."""
+    tended: str = ""
+    """The job behind which none is queued."""
     submissions: int = 0
     seen_at: float = 0.0
     """When its job was last seen alive, in seconds since 1970."""
@@ -82,13 +87,15 @@ class Course:
 
         A user's own program names its checkpoints as it likes: then it is the newest step that it told of.
         """
+        checkpoints = self.folder.path / "checkpoints"
         try:
-            names = [entry.name for entry in (self.folder.path / "checkpoints").iterdir()]
+            newest = find_newest_step(checkpoints)
+            if newest is not None or not checkpoints.is_dir():
+                return newest or 0
+            own = any(not entry.name.startswith(".") for entry in checkpoints.iterdir())
         except OSError:
             return 0
-        own = any(not name.startswith(".") for name in names)
-        told = self.progress.read_last_step() if own else 0
-        return max((int(match[1]) for name in names if (match := _STEP.fullmatch(name))), default=told)
+        return self.progress.read_last_step() if own else 0
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""
@@ -121,6 +128,8 @@ def is_final(verdict: Verdict | None, *, strict: bool) -> bool:
 
 def build_entry(course: Course, facts: TrialFacts, standing: Standing) -> SweepEntry:
     """The sweep's record of a trial that ended, or that the sweep leaves as it stands."""
+    last = course.progress.read_last() if facts.outcome is None else None
+    loss = last.loss if last is not None else None
     return SweepEntry(
         trial_id=course.trial.id,
         name=course.trial.name,
@@ -130,6 +139,9 @@ def build_entry(course: Course, facts: TrialFacts, standing: Standing) -> SweepE
         attempts=len(facts.attempts),
         node_seconds=count_node_seconds(facts),
         outcome=facts.outcome,
+        hosts=find_hosts(facts.events) if facts.outcome is None else (),
+        step=last.step if last is not None else None,
+        loss=loss if loss is not None and math.isfinite(loss) else None,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, ClusterError, InputFileError
 from windtunnel.launch.place import COMMAND_ENV
+from windtunnel.ledger.tail import find_last_line
 from windtunnel.process import run_command
 from windtunnel.slurm.surroundings import STRANGE_PREFIXES, find_strange_variables
 from windtunnel.units import format_time_slurm
@@ -134,7 +135,7 @@ def submit_driver(script: str, *, environ: Mapping[str, str]) -> str:
     argv = ["env", *(f"--unset={name}" for name in find_strange_variables(environ)), "sbatch", "--parsable"]
     finished = run_command(argv, stdin=script, timeout_s=_SBATCH_TIMEOUT_S, check=False)
     if finished.code:
-        words = next(reversed(finished.stderr.strip().splitlines()), "it gave no reason")
+        words = find_last_line(finished.stderr) or "it gave no reason"
         raise ClusterError(f"sbatch refused the driver's job: {words}; or start it here, with --detach")
     return finished.stdout.strip().partition(";")[0]  # `id;cluster` where there are several
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windtunnel.errors import CommandError
@@ -12,6 +12,7 @@ from windtunnel.launch.course import Course, build_entry, is_final, render_entry
 from windtunnel.launch.judge import Judge
 from windtunnel.launch.nodebook import NodeBook
 from windtunnel.launch.submission import Outcome, Submitter
+from windtunnel.launch.successors import Successors
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
@@ -35,12 +36,21 @@ _PAUSE_EACH_S = 0.004
 class Driver:
     """Drives courses on a backend. All that must outlast it is in the trials' folders."""
 
-    def __init__(self, context: SweepContext, backend: Backend, *, say: Say, nodes: NodeBook | None = None) -> None:
+    def __init__(
+        self,
+        context: SweepContext,
+        backend: Backend,
+        *,
+        say: Say,
+        nodes: NodeBook | None = None,
+        successors: Successors | None = None,
+    ) -> None:
+        self._successors = successors
         self._context = context
         self._backend = backend
         self._say = say
         self._nodes = nodes
-        self._judge = Judge(context.sweep, backend, nodes)
+        self._judge = Judge(context.study, context.sweep, backend, nodes)
         self._submitter = Submitter(context, backend, nodes, say=say)
         self._urgent_until = float("-inf")
         self._waits_at = time.monotonic() + _FIRST_WAITS_S
@@ -61,6 +71,7 @@ class Driver:
         for course in courses:
             facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
             silent = silent or not answered
+            self._find_successor(course, facts[course.trial.id])
         sights = self._look(courses)
         for course in courses:
             self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
@@ -76,7 +87,9 @@ class Driver:
         sights = self._look(watched)
         for course in watched:
             self._watch(course, sights, watched=len(watched))
-        self._tell_waits(sights)
+        if self._successors is not None:
+            self._successors.tend(watched, sights)
+        self._tell_waits({course.job_id: sights.get(course.job_id, UNSEEN) for course in watched})
         self._leave_silent(watched)
         return bool(open_)
 
@@ -103,7 +116,7 @@ class Driver:
             return
         standing = self._judge.stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
-            self._attach_ended(course, facts, standing, sights.get(course.job_id, UNSEEN))
+            self._attach_ended(course, facts, standing, sights)
             return
         course.progress.skip_past()
         if standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
@@ -117,12 +130,20 @@ class Driver:
         course.unanswered, course.settled_at = True, facts.events[-1].at + IN_FLIGHT_S
         return True
 
-    def _attach_ended(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight) -> None:
+    def _attach_ended(
+        self, course: Course, facts: TrialFacts, standing: Standing, sights: Mapping[str, JobSight]
+    ) -> None:
+        heirs, sight = self._successors, sights.get(course.job_id, UNSEEN)
         retry = self._judge.decide(course, facts, standing)
         if is_final(standing.verdict, strict=self._context.sweep.strict) and not retry.again:
             self._close(course, facts, standing, note="already ")
+            if heirs is not None and heirs.is_left(course, sights):
+                heirs.dismiss(course)
             return
         course.progress.skip_past()
+        if heirs is not None and heirs.is_deciding(course, sights):
+            course.under_way = True
+            return
         told = find_verdict_event(facts)
         if told is None or told.details["verdict"] != standing.verdict:
             standing = self._judge.write_verdict(course, facts, standing, sight)
@@ -132,6 +153,10 @@ class Driver:
             return
         # The command itself asks for one more try, whatever is left of the budgets.
         self._say(f"{course.label}: attempt {len(facts.attempts)} was {standing.verdict}: {standing.evidence}")
+        if heirs is not None and heirs.adopt(course, standing.verdict, sights):
+            course.under_way = True
+            return
+        self._dismiss(course)
         course.job_id = ""
 
     def _watch(self, course: Course, sights: dict[str, JobSight], *, watched: int) -> None:
@@ -141,10 +166,13 @@ class Driver:
         sight = sights.get(course.job_id, UNSEEN)
         if course.is_quiet(sight, watched=watched):
             return
-        facts = self._judge.free_lease(course, course.read(), sights)
+        facts = course.read()
+        if self._successors is not None and self._successors.follow(course, facts):
+            return
+        facts = self._judge.free_lease(course, facts, sights)
         standing = self._judge.stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
-            self._end(course, facts, standing, sight)
+            self._end(course, facts, standing, sight, sights)
         elif standing.phase == Phase.NEW:
             self._wait(course, events=len(facts.events))
         elif sight.phase == Phase.QUEUED:
@@ -177,7 +205,14 @@ class Driver:
             told = f"Slurm started job {course.job_id} again after each of its nodes failed: it was cancelled"
             self._end(course, facts, Standing(Phase.ENDED, Verdict.NODE_FAIL, told), sight)
 
-    def _end(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight = UNSEEN) -> None:
+    def _end(
+        self,
+        course: Course,
+        facts: TrialFacts,
+        standing: Standing,
+        sight: JobSight = UNSEEN,
+        sights: Mapping[str, JobSight] | None = None,
+    ) -> None:
         retry = self._judge.decide(course, facts, standing)
         # One that outlived its job holds the trial, so that no further attempt could run.
         stays = facts.holder is not None and standing.verdict == Verdict.LOST
@@ -185,15 +220,35 @@ class Driver:
             if time.time() - facts.events[-1].at < self._context.sweep.lost_after_s:
                 return  # its supervisor is on its way out
             stays = True
+        heirs = self._successors
+        if retry.again and not stays and heirs is not None:
+            if not course.successor:
+                heirs.locate(course, facts)
+                sights = self._look([course])
+            if heirs.is_deciding(course, sights or {}):
+                return
         if standing.verdict != Verdict.COMPLETED:
             words = f"{standing.evidence}; {retry.words}" if retry.words and not retry.again else standing.evidence
-            standing = self._judge.write_verdict(course, facts, replace(standing, evidence=words), sight)
+            told, again = replace(standing, evidence=words), retry.again and not stays
+            standing = self._judge.write_verdict(course, facts, told, sight, again=again)
         if not retry.again or stays:
             self._clear_away(course, facts, sight)
+            self._dismiss(course)
             self._close(course, facts, standing)
             return
         self._say(f"{course.label}: {standing.verdict}: {standing.evidence}; {retry.words}")
+        if heirs is not None and heirs.adopt(course, standing.verdict, sights or {}):
+            return
+        self._dismiss(course)
         self._wait(course, events=len(facts.events) + 1)
+
+    def _dismiss(self, course: Course) -> None:
+        if self._successors is not None:
+            self._successors.dismiss(course)
+
+    def _find_successor(self, course: Course, facts: TrialFacts) -> None:
+        if self._successors is not None:
+            self._successors.locate(course, facts)
 
     def _clear_away(self, course: Course, facts: TrialFacts, sight: JobSight) -> None:
         """Slurm may have queued the job of a trial that ended once more: nobody would ever look at it again."""
@@ -243,7 +298,7 @@ class Driver:
             if standing.verdict == Verdict.CANCELLED and wished:
                 self._end(course, facts, standing)
             else:
-                self._attach_ended(course, facts, standing, sights.get(course.job_id, UNSEEN))
+                self._attach_ended(course, facts, standing, sights)
         elif standing.phase != Phase.NEW and (course.job_id or facts.holder is not None):
             course.under_way = True
             self._say(
@@ -279,7 +334,9 @@ class Driver:
 
     def _look(self, courses: Sequence[Course]) -> dict[str, JobSight]:
         urgent = time.monotonic() < self._urgent_until
-        sights = self._backend.look({course.job_id for course in courses if course.job_id}, urgent=urgent)
+        asked = {course.job_id for course in courses if course.job_id}
+        asked |= {course.successor for course in courses if course.job_id and course.successor}
+        sights = self._backend.look(asked, urgent=urgent)
         for job_id in self._ended & sights.keys():
             if sights[job_id].verdict == Verdict.CANCELLED:
                 sights[job_id] = replace(sights[job_id], verdict=Verdict.PREEMPTED)

@@ -94,6 +94,10 @@ def _tell_event(event: Event, end: AttemptEnd | None) -> str:
     match event.kind:
         case "submitted":
             return f"Submitted as job {details.get('job_id')} from host {event.host}."
+        case "queued" if details.get("job_id"):
+            return f"Job {details['job_id']} was queued behind job {details.get('behind')}, to go on with it."
+        case "queued":
+            return f"No job was queued behind its own: {_sentence(details.get('evidence'))}"
         case "started":
             hosts = tuple(dict.fromkeys(details.get("hosts") or (event.host,)))
             where = hosts[0] if len(hosts) == 1 else collapse_hostlist(hosts)
@@ -104,7 +108,8 @@ def _tell_event(event: Event, end: AttemptEnd | None) -> str:
                 f"Attempt {event.attempt} ended{took}: {details.get('verdict')}: {_sentence(details.get('evidence'))}"
             )
         case "verdict":
-            return f"Its driver judged it {details.get('verdict')}: {_sentence(details.get('evidence'))}"
+            judge = "The job behind it" if details.get("by") == "successor" else "Its driver"
+            return f"{judge} judged it {details.get('verdict')}: {_sentence(details.get('evidence'))}"
         case "cancelling":
             study = f" of study {details['study']}" if details.get("study") else ""
             return f"{details.get('user', 'Someone')} cancelled it{study} on host {event.host}."

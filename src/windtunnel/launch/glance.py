@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from windtunnel.launch.roster import Row
-from windtunnel.ledger.log import LEDGER
+from windtunnel.ledger.log import ASIDE, LEDGER
 from windtunnel.records.trial import FINAL, TrialOutcome, Verdict
 
 _BLOCK_BYTES = 1 << 14
@@ -43,9 +43,11 @@ def glance(trials: str, row: Row) -> Glance | None:
     if ledger is None:
         return None if Path(folder).exists() else Glance(None)
     events = _parse_ledger(ledger)
-    last = next((event for event in reversed(events) if event["kind"] != "cancelling"), None)
+    last = next((event for event in reversed(events) if event["kind"] not in ASIDE), None)
     if last is None or last["kind"] not in ("ended", "verdict"):
         return None
+    if last["attempt"] < max((event["attempt"] for event in events if event["kind"] == "started"), default=0):
+        return None  # the word of one that did not see the attempt after it
     outcome = _parse_outcome(_read(f"{folder}/DONE.json"), row)
     if outcome is not None:
         evidence = f"DONE.json of attempt {outcome['attempt']}: {outcome['steps']} steps"
@@ -60,6 +62,7 @@ def glance(trials: str, row: Row) -> Glance | None:
 def count_ledger_node_seconds(events: Sequence[Mapping[str, Any]]) -> float:
     """Nodes times seconds from each start in the ledger to what came next."""
     total = 0.0
+    events = [event for event in events if event["kind"] not in ASIDE]
     for event, later in zip(events, [*events[1:], None], strict=True):
         if event["kind"] == "started" and later is not None:
             until = later["details"].get("life_at") or later["at"]

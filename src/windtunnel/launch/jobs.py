@@ -23,6 +23,7 @@ from submitit.slurm.slurm import SlurmExecutor, _make_sbatch_string
 
 from windtunnel.errors import ClusterError, CommandError, FullQueueError
 from windtunnel.launch.call import exec_command
+from windtunnel.ledger.tail import find_last_line
 from windtunnel.process import run_command
 from windtunnel.records.plan import Shape
 from windtunnel.slurm.surroundings import KEPT, find_strange_variables
@@ -133,7 +134,7 @@ def estimate_start(script: str) -> Estimate:
     error = _explain_sbatch(words)
     if isinstance(error, CommandError):
         raise error
-    return Estimate("", "", "" if isinstance(error, FullQueueError) else _last_line(words))
+    return Estimate("", "", "" if isinstance(error, FullQueueError) else _find_reason(words))
 
 
 def supply_call(argv: Sequence[str], shape: Shape, *, folder: Path, job_id: str) -> None:
@@ -157,7 +158,7 @@ def find_stderr(folder: Path, job_id: str) -> Path:
 
 
 def _explain_sbatch(stderr: str) -> ClusterError | CommandError | FullQueueError:
-    line = _last_line(stderr)
+    line = _find_reason(stderr)
     reasons = " ".join(_REASON.findall(stderr))
     if any(text in f"{reasons} {line}".lower() for text in _FULL) or (_POLICY in line.lower() and not reasons):
         return FullQueueError(f"Slurm takes no more jobs now: {reasons or line}")
@@ -166,8 +167,8 @@ def _explain_sbatch(stderr: str) -> ClusterError | CommandError | FullQueueError
     return ClusterError(f"sbatch refused it: {line}{f' ({reasons})' if reasons else ''}")
 
 
-def _last_line(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "no reason given")
+def _find_reason(text: str) -> str:
+    return find_last_line(text) or "no reason given"
 
 
 def _local_gpus(shape: Shape) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from windtunnel.ledger.lease import bury_holder
 from windtunnel.ledger.log import append_event
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Standing, is_outlived, reconcile
 from windtunnel.ledger.retries import Ending, Retry, decide_retry, is_unturned, read_retried
+from windtunnel.ledger.story import find_wish
 from windtunnel.records.trial import Verdict
 from windtunnel.settings.sweep import SweepSettings
 
@@ -20,7 +21,8 @@ from windtunnel.settings.sweep import SweepSettings
 class Judge:
     """Judges by `ledger.reconcile` and `ledger.retries`; here their questions are put and their answers kept."""
 
-    def __init__(self, sweep: SweepSettings, backend: Backend, nodes: NodeBook | None) -> None:
+    def __init__(self, study: str, sweep: SweepSettings, backend: Backend, nodes: NodeBook | None) -> None:
+        self._study = study
         self._sweep = sweep
         self._backend = backend
         self._nodes = nodes
@@ -50,13 +52,22 @@ class Judge:
         """Whether a trial that ended is tried again."""
         if standing.verdict is None:
             return Retry(False)
+        wish = find_wish(facts.events) if standing.verdict == Verdict.CANCELLED else None
+        other = str(wish.details.get("study", self._study)) if wish is not None else self._study
+        if other != self._study:
+            return Retry(True, f"submitting it again, at no cost: it was cancelled for study {other} alone")
         step = course.read_saved_step() if standing.verdict == Verdict.TIMEOUT else 0
         begun = standing.verdict != Verdict.PREEMPTED or not is_unturned(facts.events)
         earlier = read_retried(facts.events, facts.ends)
         return decide_retry(Ending(standing.verdict, step, begun), earlier, self._sweep.retries)
 
-    def write_verdict(self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight) -> Standing:
-        """Put the verdict into the ledger, and the node that it points to into the store's record."""
+    def write_verdict(
+        self, course: Course, facts: TrialFacts, standing: Standing, sight: JobSight, *, again: bool = True
+    ) -> Standing:
+        """Put the verdict into the ledger, and the node that it points to into the store's record.
+
+        `again` tells a job that may be starting behind the one that ended whether the trial is tried again.
+        """
         last = facts.attempts[-1] if facts.attempts else 0
         if course.job_id and last not in facts.ends:
             words = self._backend.explain(course.job_id)
@@ -72,6 +83,7 @@ class Judge:
             job_id=course.job_id,
             life_at=facts.life_at,
             step=course.read_saved_step(),
+            again=again,
         )
         if self._nodes is not None and standing.verdict is not None:
             self._nodes.note_end(course.trial.id, facts, sight, standing.verdict)

@@ -4,9 +4,10 @@ What counts, and who is left out, is decided in `ledger.nodes`; here Slurm is as
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from windtunnel.errors import ClusterError, CommandError
 from windtunnel.ledger.facts import TrialFacts
@@ -15,6 +16,7 @@ from windtunnel.ledger.nodes import (
     append_failure,
     decide_exclusion,
     find_begin,
+    find_faults,
     find_suspects,
     read_failures,
 )
@@ -64,18 +66,22 @@ class NodeBook:
             self._partitions[partition] = self.partition_hosts(partition)
         hosts = self._partitions[partition]
         exclusion = decide_exclusion(failures, hosts, self.settings, now=time.time(), needed=needed)
-        often = f"failed {self.settings.failures} times in {self.settings.within_hours:g} h"
+        times = f"failed {self.settings.failures} times in {self.settings.within_hours:g} h"
+        unfit = {failure.node for failure in failures if failure.hard}
+        why = {node: "was found unfit" if node in unfit else times for node in (*exclusion.nodes, *exclusion.spared)}
         for node in exclusion.nodes:
-            self._tell(f"node {node} {often}: left out of submissions for {self.settings.hours:g} h")
+            self._tell(f"node {node} {why[node]}: left out of submissions for {self.settings.hours:g} h")
         for node in exclusion.spared:
             share = f"sweep.exclusion.at_most={self.settings.at_most:g} of {len(hosts)} nodes"
-            self._tell(f"node {node} {often}, but is not left out: {share} allows no more; have it drained")
+            self._tell(f"node {node} {why[node]}, but is not left out: {share} allows no more; have it drained")
         return exclusion.nodes
 
     def note_end(self, trial_id: str, facts: TrialFacts, job: JobSight, verdict: Verdict) -> None:
         """Write down the node for which, or on which without a word, a trial's attempt ended."""
         suspects = find_suspects(facts, job, verdict)
-        self._write(trial_id, facts, verdict, suspects if len(suspects) == 1 else self._find_down(suspects))
+        faults = find_faults(facts)
+        named = len(suspects) == 1 or (bool(suspects) and set(suspects) <= set(faults))
+        self._write(trial_id, facts, verdict, suspects if named else self._find_down(suspects), faults)
 
     def note_requeue(self, trial_id: str, facts: TrialFacts) -> None:
         """Write down the node from which Slurm took a job away, to start it elsewhere: if it is down, only."""
@@ -89,13 +95,21 @@ class NodeBook:
         nodes = self.states(hosts) if hosts else ()
         return tuple(node.name for node in nodes if any(part in node.state for part in _DOWN))
 
-    def _write(self, trial_id: str, facts: TrialFacts, verdict: Verdict, hosts: Sequence[str]) -> None:
+    def _write(
+        self,
+        trial_id: str,
+        facts: TrialFacts,
+        verdict: Verdict,
+        hosts: Sequence[str],
+        faults: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
         began_at = find_begin(facts)
         # A driver that begins anew sees again what an earlier one wrote down.
         known = {(each.node, each.trial_id, each.began_at) for each in read_failures(self.store)} if hosts else set()
         for host in hosts:
             if (host, trial_id, began_at) not in known:
-                failure = NodeFailure(host, verdict, trial_id, find_job_id(facts), began_at, time.time())
+                hard = faults.get(host, False)
+                failure = NodeFailure(host, verdict, trial_id, find_job_id(facts), began_at, time.time(), hard)
                 append_failure(self.store, failure)
 
     def _tell(self, line: str) -> None:

@@ -70,7 +70,9 @@ class SlurmBackend:
         limits, room = self._open()
         room.begin()
         packs = pack_within(trials, limits, per_job=self._context.sweep.trials_per_job)
-        for array in cut_arrays(packs, limit=limits.max_array_tasks):
+        # A successor waits for all jobs of its name to end: each trial then has a name of its own.
+        limit = 1 if self._context.sweep.successor else limits.max_array_tasks
+        for array in cut_arrays(packs, limit=limit):
             part = self._submit_array(array, room, exclude, seen)
             submitted.job_ids.update(part.job_ids)
             submitted.refusals.update(part.refusals)
@@ -121,9 +123,9 @@ class SlurmBackend:
                 self._say(f"Slurm's limits are not known: its defaults are taken for them: {error}")
                 self._limits = Limits()
         if self._room is None:
-            self._room = Room(
-                self._limits, poll_s=self._context.sweep.poll_s, per_job=self._context.sweep.trials_per_job
-            )
+            sweep = self._context.sweep
+            jobs_each = 2 if sweep.successor else 1
+            self._room = Room(self._limits, poll_s=sweep.poll_s, per_job=sweep.trials_per_job, jobs_each=jobs_each)
         return self._limits, self._room
 
     def _submit_array(

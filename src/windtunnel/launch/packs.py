@@ -14,7 +14,7 @@ from windtunnel.launch.backend import Submitted
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.jobs import submit_array, supply_call
 from windtunnel.launch.mates import list_mates
-from windtunnel.launch.shapes import Pack, render_parameters
+from windtunnel.launch.shapes import ENDS_AT_ONCE, Pack, render_parameters
 from windtunnel.ledger.batch import append_events
 from windtunnel.ledger.layout import trial_folder
 from windtunnel.ledger.story import Submission
@@ -46,7 +46,8 @@ def submit_packs(
     )
     append_events(told, "submitting", attempt=0)
     shape, trials = packs[0][0].shape, len(packs[0])
-    parameters = render_parameters(shape, context.cluster, name=name, trials=trials, exclude=exclude)
+    options = ENDS_AT_ONCE if context.sweep.successor else {}
+    parameters = render_parameters(shape, context.cluster, name=name, trials=trials, exclude=exclude, options=options)
     try:
         job_ids = submit_array(commands, parameters, folder=context.jobs_dir)
     except FullQueueError as error:
@@ -77,6 +78,8 @@ def _tell(trial: PlannedTrial, pack: Pack, context: SweepContext, seen: Mapping[
     told: dict[str, Any] = {"jobs_dir": str(context.jobs_dir)}
     if len(pack) > 1:
         told["pack"] = [mate.id for mate in pack]
+    if context.sweep.successor:
+        told["alone"] = True
     if trial.id in seen:
         told["seen"] = seen[trial.id]
     return told

@@ -15,7 +15,7 @@ from windtunnel.launch.course import is_final
 from windtunnel.launch.fits import find_delays, find_misfits
 from windtunnel.launch.jobs import Estimate, estimate_start, render_script
 from windtunnel.launch.packs import name_submission
-from windtunnel.launch.shapes import cut_arrays, pack_within, render_parameters
+from windtunnel.launch.shapes import ENDS_AT_ONCE, cut_arrays, pack_within, render_parameters
 from windtunnel.ledger.facts import read_facts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
@@ -132,13 +132,17 @@ def render_scripts(plan: Plan, context: SweepContext, limits: Limits | None = No
     """
     limits = limits or Limits()
     name = name_submission(context.study, _MARK)
+    successor = context.sweep.successor
+    options = ENDS_AT_ONCE if successor else {}
     scripts = []
     packs = pack_within(_take_stock(plan, context).new, limits, per_job=context.sweep.trials_per_job)
     for array in cut_arrays(packs, limit=limits.max_array_tasks):
         shape, trials = array[0][0].shape, sum(len(pack) for pack in array)
-        parameters = render_parameters(shape, context.cluster, name=name, trials=len(array[0]))
+        parameters = render_parameters(shape, context.cluster, name=name, trials=len(array[0]), options=options)
         told = f"{trials} trials in {len(array)} jobs of {shape.nodes} x {shape.ranks_per_node} ranks"
-        scripts.append((told, render_script(parameters, tasks=len(array), folder=context.jobs_dir)))
+        told += ", each of a name of its own and with a successor behind it" if successor else ""
+        tasks = 1 if successor else len(array)
+        scripts.append((told, render_script(parameters, tasks=tasks, folder=context.jobs_dir)))
     return scripts
 
 
@@ -181,11 +185,11 @@ def _read_limits(warnings: list[str]) -> Limits | None:
 
 
 def _plan_shapes(trials: Sequence[PlannedTrial], context: SweepContext, limits: Limits) -> list[ShapePlan]:
-    plans = []
+    plans, jobs_each = [], 2 if context.sweep.successor else 1
     for shape, group in group_by_shape(trials).items():
         packs = pack_within(group, limits, per_job=context.sweep.trials_per_job)
         arrays = list(cut_arrays(packs, limit=limits.max_array_tasks))
-        plans.append(ShapePlan(shape, len(group), len(packs), len(arrays)))
+        plans.append(ShapePlan(shape, len(group), len(packs) * jobs_each, len(arrays) if jobs_each == 1 else 1))
     return plans
 
 

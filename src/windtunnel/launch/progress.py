@@ -5,9 +5,12 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
+from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.trial import StepRecord
 
 _EVERY_S = 2.0
@@ -29,13 +32,17 @@ class Progress:
 
     def skip_past(self) -> None:
         """Take what is there as known: it is not news. Reads the file's end alone."""
+        self._said_step = self.read_last_step()
+
+    def read_last(self) -> StepRecord | None:
+        """The newest record; None without one."""
         self._read()
-        self._said_step = self.last.step if self.last is not None else 0
+        return self.last
 
     def read_last_step(self) -> int:
         """The newest step that is told of; 0 without one."""
-        self._read()
-        return self.last.step if self.last is not None else 0
+        last = self.read_last()
+        return last.step if last is not None else 0
 
     def news(self) -> str:
         """`step 120/200 loss 0.693 4,210 samples/s`, or empty when there is nothing new to say yet."""
@@ -80,3 +87,12 @@ def render_step(record: StepRecord, steps: int) -> str:
     loss = f" loss {record.loss:.4g}" if record.loss is not None else ""
     rate = f" {record.samples_per_s:,.0f} samples/s" if record.samples_per_s is not None else ""
     return f"step {record.step}{of}{loss}{rate}"
+
+
+def read_last_metrics(path: Path) -> dict[str, Any]:
+    """The fields of the last line of a `metrics.jsonl`; none where it is not whole, or there is no file."""
+    try:
+        record = from_json(read_last_line(path))
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}

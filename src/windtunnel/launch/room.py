@@ -26,8 +26,10 @@ class _Door:
 class Room:
     """Mutable. The queue is read once a submission, and else no more often than each `poll_s` while trials wait."""
 
-    def __init__(self, limits: Limits, *, poll_s: float, per_job: int = 1) -> None:
+    def __init__(self, limits: Limits, *, poll_s: float, per_job: int = 1, jobs_each: int = 1) -> None:
+        """`jobs_each` is how many jobs one submitted now brings into the queue, with those that follow it."""
         self._limits = limits
+        self._jobs_each = jobs_each
         self._per_job = per_job
         self._poll_s = poll_s
         self._uses: list[QueueUse] = []
@@ -67,7 +69,7 @@ class Room:
     def take(self, shape: Shape, jobs: int) -> None:
         """So many were submitted."""
         use = self._resolve(shape)
-        self._uses += [use] * jobs
+        self._uses += [use] * jobs * self._jobs_each
         door = self._doors.setdefault(use, _Door())
         door.refusals = 0
         if door.cap < ANY:
@@ -106,7 +108,11 @@ class Room:
         use = self._resolve(shape)
         door = self._doors.get(use, _Door())
         learnt = 0 if time.monotonic() < door.closed_until else door.cap
-        return {use: learnt, **{bound: self._rest_of(bound) for bound in self._limits.find_bounds(use)}}
+        return {use: learnt, **{bound: self._fit_into(bound) for bound in self._limits.find_bounds(use)}}
+
+    def _fit_into(self, bound: Bound) -> int:
+        # A limit that is too small for those that follow still lets the first ones in.
+        return self._rest_of(bound) // max(1, min(self._jobs_each, bound.limit))
 
     def _rest_of(self, bound: Bound) -> int:
         return bound.limit - sum(bound.counts(use) for use in self._uses)

@@ -24,6 +24,7 @@ from windtunnel.launch.onhost import LocalBackend
 from windtunnel.launch.onslurm import SlurmBackend
 from windtunnel.launch.preflight import check_sweep, refuse_mistakes
 from windtunnel.launch.preflight_table import render_preflight
+from windtunnel.launch.successors import open_successors
 from windtunnel.ledger.lease import Lease, start_beating, take_lease
 from windtunnel.planner.rounds import next_round
 from windtunnel.records.plan import Identity, Plan, PlannedTrial
@@ -127,7 +128,9 @@ def run_trials(
     courses = [begin_course(trial, context, number=before + i + 1, total=total) for i, trial in enumerate(trials)]
     say = say or print_line
     backend = choose_backend(context, say=say, limits=limits)
-    driver = Driver(context, backend, say=say, nodes=open_nodebook(context, say=say))
+    nodes = open_nodebook(context, say=say)
+    successors = open_successors(context, backend, say=say, nodes=nodes)
+    driver = Driver(context, backend, say=say, nodes=nodes, successors=successors)
     driver.attach(courses)
     while not stop.wanted:
         lease.beat()  # one that was lost meanwhile: nothing more is submitted

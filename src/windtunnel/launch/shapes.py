@@ -1,6 +1,6 @@
 """Trials into job arrays: one array a shape, of tasks of one trial or a few, and what it asks of Slurm. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from windtunnel.planner.table import group_by_shape
@@ -9,6 +9,8 @@ from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.slurm.deadline import find_signal_lead_s
 from windtunnel.slurm.limits import Limits
 
+ENDS_AT_ONCE = {"no-requeue": True}
+"""Of jobs with a successor: Slurm keeps it back while the job before it waits to be started again."""
 MAX_ARRAY = 1_000_000
 """More tasks than any array has, for `%`: how many run at once is the scheduler's to say."""
 _PACK_SPARE_MIN = 1
@@ -53,9 +55,18 @@ def cut_arrays(packs: Sequence[Pack], *, limit: int) -> Iterator[tuple[Pack, ...
 
 
 def render_parameters(
-    shape: Shape, cluster: ClusterSettings, *, name: str, trials: int = 1, exclude: Sequence[str] = ()
+    shape: Shape,
+    cluster: ClusterSettings,
+    *,
+    name: str,
+    trials: int = 1,
+    exclude: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """submitit's parameters for jobs of `shape`, each of `trials`; what is empty is left to Slurm's own defaults."""
+    """submitit's parameters for jobs of `shape`, each of `trials`; what is empty is left to Slurm's own defaults.
+
+    `options` of sbatch go before those of the shape.
+    """
     time_min = _pack_time_min(shape, trials)
     setup = [f"module load {module} || exit 1" for module in cluster.modules] + list(cluster.setup)
     if any(name == "export" for name, _ in shape.flags):
@@ -71,7 +82,7 @@ def render_parameters(
         "array_parallelism": MAX_ARRAY,
         "use_srun": False,
         "setup": setup or None,
-        "additional_parameters": _render_options(shape, time_min, exclude),
+        "additional_parameters": {**_render_options(shape, time_min, exclude, options or {}), **(options or {})},
     }
 
 
@@ -80,9 +91,13 @@ def _pack_time_min(shape: Shape, trials: int) -> int:
     return shape.time_min * trials + (_PACK_SPARE_MIN if trials > 1 else 0)
 
 
-def _render_options(shape: Shape, time_min: int, exclude: Sequence[str]) -> dict[str, Any]:
+def _render_options(
+    shape: Shape, time_min: int, exclude: Sequence[str], instead: Mapping[str, Any]
+) -> dict[str, Any]:
     gpus = f"{shape.gpu_type}:{shape.gpus_per_node}" if shape.gpu_type else str(shape.gpus_per_node)
     flags: dict[str, Any] = {name: _escape(value) or True for name, value in shape.flags}
+    if "no-requeue" in instead:
+        flags.pop("requeue", None)
     options = {
         "partition": _escape(shape.partition),
         "account": _escape(shape.account),
@@ -94,7 +109,7 @@ def _render_options(shape: Shape, time_min: int, exclude: Sequence[str]) -> dict
         "signal": f"B:TERM@{find_signal_lead_s(time_min)}",
         "requeue": True,
     }
-    given = {name for name, others in _INSTEAD.items() if flags.keys() & set(others)}
+    given = {name for name, others in _INSTEAD.items() if (flags.keys() | instead.keys()) & set(others)}
     kept = {name: value for name, value in options.items() if value and name not in given}
     nodes = ",".join(filter(None, (str(flags.get("exclude", "")), *exclude)))
     return {**kept, **flags, **({"exclude": nodes} if nodes else {})}

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
 from windtunnel.hostlist import collapse_hostlist
 from windtunnel.launch.glance import Glance
+from windtunnel.launch.progress import read_last_metrics
 from windtunnel.launch.roster import Row
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.reconcile import Phase, Standing, count_node_seconds, find_job_id
-from windtunnel.ledger.tail import read_last_line
+from windtunnel.ledger.story import find_hosts
 from windtunnel.records.trial import FINAL, Verdict
 
 
@@ -48,7 +47,7 @@ class TrialView:
 def view_entry(entry: Mapping[str, Any]) -> TrialView:
     """A trial of a published sweep, from its entry as plain values."""
     outcome = entry["outcome"]
-    hosts = tuple(outcome["rank_hosts"]) if outcome else ()
+    hosts = tuple(outcome["rank_hosts"] if outcome else entry.get("hosts", ()))
     steps = outcome["steps"] if outcome else 0
     row = Row(entry["trial_id"], entry["name"], steps, len(set(hosts)), 0)
     seen = Glance(
@@ -59,7 +58,8 @@ def view_entry(entry: Mapping[str, Any]) -> TrialView:
         hosts=hosts,
         outcome=outcome,
     )
-    return view_glance(row, seen, strict=False)
+    view = view_glance(row, seen, strict=False)
+    return view if outcome else replace(view, step=entry.get("step"), loss=entry.get("loss"))
 
 
 def view_glance(row: Row, seen: Glance, *, strict: bool) -> TrialView:
@@ -87,17 +87,16 @@ def view_glance(row: Row, seen: Glance, *, strict: bool) -> TrialView:
 
 def view_facts(row: Row, facts: TrialFacts, standing: Standing, path: Path, *, strict: bool) -> TrialView:
     """A trial that all its records had to be read for; `path` is its folder."""
-    started = next((event for event in reversed(facts.events) if event.kind == "started"), None)
     seen = Glance(
         standing.verdict,
         standing.evidence,
         attempts=len(facts.attempts),
         node_seconds=count_node_seconds(facts),
-        hosts=tuple((started.details.get("hosts") or ()) if started is not None else ()),
+        hosts=find_hosts(facts.events),
         job_id=find_job_id(facts),
     )
     view = replace(view_glance(row, seen, strict=strict), state=str(standing.verdict or standing.phase))
-    last = _parse_metrics(read_last_line(path / "metrics.jsonl"))
+    last = read_last_metrics(path / "metrics.jsonl")
     step, step_s = last.get("step"), last.get("step_s")
     running = standing.phase == Phase.RUNNING
     known = running and isinstance(step, int) and isinstance(step_s, int | float) and row.steps
@@ -118,11 +117,3 @@ def _collapse(hosts: tuple[str, ...]) -> str:
 def _find_validation_loss(outcome: Mapping[str, Any]) -> float | None:
     evaluations = outcome.get("evaluations", ())
     return next((item["loss"] for item in evaluations if item["split"] == "validation"), None)
-
-
-def _parse_metrics(line: str) -> dict[str, Any]:
-    try:
-        record = from_json(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}

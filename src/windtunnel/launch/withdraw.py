@@ -19,7 +19,7 @@ from windtunnel.ledger.layout import TrialFolder, trial_folder
 from windtunnel.ledger.lease import take_lease
 from windtunnel.ledger.log import append_event, read_events
 from windtunnel.ledger.reconcile import find_end, find_job_id, find_verdict_event
-from windtunnel.ledger.story import Submission, find_begun, find_submission
+from windtunnel.ledger.story import Submission, Succession, find_begun, find_submission, find_succession
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import FINAL, PARTIAL_SWEEP, Verdict
 from windtunnel.slurm.queue import base_of, cancel_jobs, find_task, read_queue_by_name
@@ -43,6 +43,8 @@ class Cancelling:
     words: str
     job_id: str = ""
     submission: Submission | None = None
+    succession: Succession | None = None
+    """The job behind it, which is cancelled before it."""
 
 
 def withdraw_trials(store: Path, trials: Sequence[PlannedTrial], *, reason: str, sweep: Path | None = None) -> None:
@@ -86,7 +88,8 @@ def cancel_trials(store: Path, trials: Sequence[PlannedTrial], *, study: str, jo
         if plan.submission is not None and is_wanted(store, plan.submission, jobs_dir=jobs_dir, but=plans)
     }
     alone = {job_id for job_id in jobs.values() if job_id} - {jobs[trial_id] for trial_id in shared}
-    problem = cancel_jobs(sorted(alone))
+    behind = {job_id for plan in plans.values() for job_id in _list_successors(plan, read_queue)}
+    problem = cancel_jobs([*sorted(behind), *sorted(alone - behind)])
     if problem:
         raise CommandError(f"the wish to cancel is written down, but Slurm refused:\n{problem}")
     return {each: _carry_out(plan, jobs.get(each, ""), shared=each in shared) for each, plan in plans.items()}
@@ -101,15 +104,16 @@ def plan_cancelling(facts: TrialFacts) -> Cancelling:
     verdict = told.details["verdict"] if told is not None else end.verdict if end is not None else None
     if facts.holder is None and (verdict in FINAL or verdict == Verdict.CANCELLED):
         return Cancelling(Step.NONE, f"already {verdict}: nothing to cancel")
-    submission = find_submission(facts.events)
+    submission, succession = find_submission(facts.events), find_succession(facts.events)
     if submission is not None:
         return Cancelling(Step.SEARCH, "", submission=submission)
     job_id = "" if told is not None and facts.holder is None else find_job_id(facts)
     if not job_id:
-        return Cancelling(Step.WISH, "not in the queue: a driver at work leaves it, the next sweep runs it")
+        words = "not in the queue: a driver at work leaves it, the next sweep runs it"
+        return Cancelling(Step.WISH, words, succession=succession)
     if not base_of(job_id).isdecimal():
         return Cancelling(Step.PROCESS, "", job_id=job_id)
-    return Cancelling(Step.SLURM, "", job_id, find_begun(facts.events))
+    return Cancelling(Step.SLURM, "", job_id, find_begun(facts.events), succession)
 
 
 @contextmanager
@@ -140,6 +144,14 @@ def _find_job(plan: Cancelling, read_queue: Callable[[str], Iterable[str]]) -> s
         return plan.job_id
     # Where there is none, the driver died, or is at it, between the submission and its answer.
     return find_task(read_queue(plan.submission.name), plan.submission.index)
+
+
+def _list_successors(plan: Cancelling, read_queue: Callable[[str], Iterable[str]]) -> list[str]:
+    succession = plan.succession
+    if succession is None or succession.job_id:
+        return [succession.job_id] if succession is not None else []
+    # Its answer was lost: of its name there are only the trial's own jobs.
+    return [job_id for job_id in read_queue(succession.name) if job_id != plan.job_id]
 
 
 def _carry_out(plan: Cancelling, job_id: str, *, shared: bool) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from windtunnel.ledger.log import append_event
 
-_WRITERS = 8
+WRITERS = 8
+"""Threads that write trials' files. Each waits mostly for the disk, which serves many in the time of a few."""
 
 
 def append_events(told: Iterable[tuple[Path, dict[str, Any]]], kind: str, *, attempt: int) -> None:
     """Add an event to the ledger of each trial's folder, with its own details; all are durable on return.
 
-    A writer waits mostly for the disk, which takes the lines of many at once. Raises the first OSError; other
-    ledgers may have the event then.
+    Raises the first OSError; other ledgers may have the event then.
     """
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(lambda each: append_event(each[0], kind, attempt=attempt, **each[1]), told))

@@ -3,8 +3,9 @@
 Studies share trials through a store, so that the lease of a study does not keep their drivers apart. A claim
 lasts only from the last look at a ledger until the job's id stands in it.
 
-A claim is written beside its place and linked there, so that it never stands without its owner's name, and a full
-disk leaves none. One that names nobody is wreckage.
+A claim is a link to a file that names its owner, so that it never stands without that name, and a full disk leaves
+none. One file serves a thousand claims: a link costs a file system much less than a file. One that names nobody is
+wreckage.
 
 A dead driver's claim is removed under a rule: whoever wants to remove it first makes a second, exclusive link to it.
 What that link holds is judged, and none but the link's maker may remove the claim; so that no claim taken since is
@@ -15,6 +16,8 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,15 +42,37 @@ class Claimant:
     started: str
 
 
-def take_claim(trial_dir: Path, *, stale_after_s: float = STALE_AFTER_S) -> bool:
+@contextmanager
+def name_claimant(folder: Path) -> Iterator[Path | None]:
+    """A file in `folder`, made if need be, that names this process, for claims taken within the block.
+
+    Its time is the claims' own: make a new one for each round of them. None where the folder takes no file.
+    """
+    path = _name_new(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(_render_own())
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
+        yield None
+        return
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def take_claim(trial_dir: Path, *, named: Path | None = None, stale_after_s: float = STALE_AFTER_S) -> bool:
     """Whether this process may submit the trial now; end it by `drop_claim`. False while another one is at it.
 
-    A dead driver's claim is removed, and is not taken before the next call: what it left behind is looked at first.
-    Raises OSError, and leaves no claim, when the folder cannot be written.
+    `named` is the file of `name_claimant`, where there is one. A dead driver's claim is removed, and is not taken
+    before the next call: what it left behind is looked at first. Raises OSError, and leaves no claim, when the folder
+    cannot be written.
     """
     trial_dir.mkdir(parents=True, exist_ok=True)
     path = trial_dir / CLAIM
-    if not path.exists() and _link_own(path):
+    if not path.exists() and _link_own(path, named):
         return True
     _remove_stale(path, stale_after_s)
     return False
@@ -71,17 +96,30 @@ def drop_claim(trial_dir: Path) -> None:
         pass
 
 
-def _link_own(path: Path) -> bool:
+def _link_own(path: Path, named: Path | None) -> bool:
     """Whether the claim is this process's now; False when another one was faster."""
-    mine = path.with_name(f"{CLAIM}.{uuid.uuid4().hex}.tmp")
+    if named is not None:
+        # Another file system, or one link too many: a file beside the claim tells whether it can be written at all.
+        with suppress(OSError):
+            return _link(named, path)
+    mine = _name_new(path.parent)
     try:
         mine.write_text(_render_own())
-        os.link(mine, path)
-    except FileExistsError:
-        return False
+        return _link(mine, path)
     finally:
         mine.unlink(missing_ok=True)
+
+
+def _link(source: Path, path: Path) -> bool:
+    try:
+        os.link(source, path)
+    except FileExistsError:
+        return False
     return True
+
+
+def _name_new(folder: Path) -> Path:
+    return folder / f"{CLAIM}.{uuid.uuid4().hex}.tmp"
 
 
 def _render_own() -> str:

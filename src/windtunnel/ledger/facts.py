@@ -1,11 +1,12 @@
 """All that a trial's folder tells of it, read at once. Reads only; what it means is for `ledger.reconcile`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.artifacts import read_artifact
 from windtunnel.errors import ArtifactError, InputFileError
-from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
+from windtunnel.ledger.layout import SIGNALLED, TrialFolder, read_attempt_numbers
 from windtunnel.ledger.lease import Holder, read_live_holder
 from windtunnel.ledger.log import LEDGER, Event, read_events
 from windtunnel.records.trial import AttemptEnd, TrialOutcome
@@ -31,11 +32,10 @@ def read_facts(folder: TrialFolder, *, steps: int) -> TrialFacts:
     """The facts of the trial whose id is the folder's name, and which is done after `steps` steps."""
     attempts = read_attempt_numbers(folder)
     outcome, problem = read_outcome(folder, steps=steps)
-    ends = {number: end for number in attempts if (end := read_end(folder.end(number))) is not None}
     return TrialFacts(
         events=tuple(read_events(folder.path)),
         attempts=tuple(attempts),
-        ends=ends,
+        ends=read_ends(folder, attempts),
         outcome=outcome,
         done_problem=problem,
         holder=read_live_holder(folder.lease),
@@ -62,11 +62,18 @@ def read_outcome(folder: TrialFolder, *, steps: int) -> tuple[TrialOutcome | Non
 
 
 def read_end(path: Path) -> AttemptEnd | None:
-    """The END.json at `path`; None when there is none, or none that can be read."""
-    try:
-        return read_artifact(path, AttemptEnd)
-    except (ArtifactError, InputFileError):
-        return None
+    """The END.json at `path`, or what a supervisor that was killed had noted in its stead; None when neither is."""
+    for each in (path, path.with_name(SIGNALLED)):
+        try:
+            return read_artifact(each, AttemptEnd)
+        except (ArtifactError, InputFileError):
+            continue
+    return None
+
+
+def read_ends(folder: TrialFolder, attempts: Iterable[int]) -> dict[int, AttemptEnd]:
+    """The END.json of each of these attempts that has one."""
+    return {number: end for number in attempts if (end := read_end(folder.end(number))) is not None}
 
 
 def _read_life(folder: TrialFolder, attempts: list[int]) -> float:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from windtunnel.ledger.log import Event
+from windtunnel.ledger.log import ASIDE, Event
 from windtunnel.records.goodput import AttemptGoodput, Bucket, Goodput, Mark, Phase, Trace
 from windtunnel.records.trial import AttemptEnd, Verdict
 
@@ -114,7 +114,7 @@ def _find_last_sign(
         sign = max(sign, float(judged.details["life_at"]))
     place = mine["started"][0] if "started" in mine else len(events)
     # A wish for its end, or a late word of its own submission, does not end it.
-    later = [event.at for event in events[place + 1 :] if event.kind not in ("cancelling", "submitted")]
+    later = [event.at for event in events[place + 1 :] if event.kind not in {*ASIDE, "submitted"}]
     return min([sign, *(at for at in later if at >= start)])
 
 
@@ -128,7 +128,7 @@ def _find_end(events: Sequence[Event], spans: Sequence[_Span], *, now: float) ->
     place = max((span.places[1] for span in spans), default=-1)
     started = next((event for event in reversed(events) if event.kind == "started"), None)
     job_id = started.details.get("job_id") if started is not None else None
-    later = [event for event in events[place + 1 :] if event.kind != "cancelling"]
+    later = [event for event in events[place + 1 :] if event.kind not in ASIDE]
     waits = [number for number, event in enumerate(later) if _is_waiting(event, job_id)]
     if not waits:
         return -math.inf

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+SIGNALLED = "END.signalled.json"
 _ATTEMPT = re.compile(r"[1-9]\d*")
 
 
@@ -40,6 +41,10 @@ class TrialFolder:
     def end(self, number: int) -> Path:
         """How the supervisor saw an attempt end."""
         return self.attempt(number) / "END.json"
+
+    def signalled(self, number: int) -> Path:
+        """What its supervisor knew of the end when it was told to stop; it stands in for END.json."""
+        return self.attempt(number) / SIGNALLED
 
     def rank_log(self, number: int, rank: int) -> Path:
         """What a rank printed."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 LEDGER = "ledger.jsonl"
+ASIDE = frozenset({"cancelling", "queueing", "queued"})
+"""Kinds of events that change nothing of where the trial stands: its job goes on."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Event:
     `kind` is one of submitting (about to be, under a name that finds the job again), submitted, postponed
     (the place was full), waiting (for its turn in a job of several trials, behind another), started, ended (these
     three by the supervisor), verdict (a driver's, over an attempt that did not complete), cancelling
-    (someone asks for the trial's end) and withdrawn (someone takes the verdict back, with all budgets).
+    (someone asks for the trial's end), queueing and queued (the next job is put behind the present one; without a
+    job's id it was not) and withdrawn (someone takes the verdict back, with all budgets).
     """
 
     kind: str

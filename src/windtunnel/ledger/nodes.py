@@ -35,6 +35,8 @@ class NodeFailure:
     """When its attempt began there, or was submitted; in seconds since 1970 UTC."""
     at: float
     """When its end was seen."""
+    hard: bool = False
+    """Whether any job there would meet it until somebody repairs the node: then it counts alone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,10 @@ def decide_exclusion(
             by_node.setdefault(failure.node, []).append(failure)
     last = {node: found for node, each in by_node.items() if (found := _find_last(each, settings, now)) is not None}
     failed = sorted(last, key=lambda node: (-last[node], node))
-    allowed = max(0, min(int(len(partition) * settings.at_most + 1e-9), len(partition) - needed))
+    share = int(len(partition) * settings.at_most + 1e-9)
+    # A node that every job would fail on is worth one, also where the share comes to none.
+    share = max(share, int(settings.at_most > 0 and any(each.hard for node in last for each in by_node[node])))
+    allowed = max(0, min(share, len(partition) - needed))
     return Exclusion(tuple(sorted(failed[:allowed])), tuple(failed[allowed:]))
 
 
@@ -95,8 +100,16 @@ def find_suspects(facts: TrialFacts, job: JobSight, verdict: Verdict) -> tuple[s
         return ()
     if started is None or started.kind == "submitted":
         return job.hosts  # its supervisor never came up there
+    if end is not None and end.node_faults:
+        return tuple(fault.node for fault in end.node_faults)
     hosts: list[str] = started.details.get("granted") or started.details.get("hosts") or []
     return tuple(hosts)
+
+
+def find_faults(facts: TrialFacts) -> dict[str, bool]:
+    """The nodes that the newest attempt itself found unfit, and whether each is until somebody repairs it."""
+    end = facts.ends.get(facts.attempts[-1]) if facts.attempts else None
+    return {fault.node: fault.hard for fault in end.node_faults} if end is not None else {}
 
 
 def find_begin(facts: TrialFacts) -> float:
@@ -133,6 +146,10 @@ def read_failures(store: Path) -> tuple[NodeFailure, ...]:
 
 def _find_last(failures: Iterable[NodeFailure], settings: ExclusionSettings, now: float) -> float | None:
     """When the incident came for which the node is left out now; None when it is not."""
+    failures = list(failures)
+    hard = max((failure.at for failure in failures if failure.hard), default=None)
+    if hard is not None and now - hard < settings.hours * _HOUR_S:
+        return hard
     times = [incident.at for incident in find_incidents(failures)]
     count = settings.failures
     for index in range(len(times) - 1, count - 2, -1):

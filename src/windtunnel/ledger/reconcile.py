@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from windtunnel.ledger.facts import TrialFacts
-from windtunnel.ledger.log import Event
+from windtunnel.ledger.log import ASIDE, Event
 from windtunnel.ledger.story import find_last_event, find_wish
 from windtunnel.records.trial import AttemptEnd, Verdict
 
@@ -219,7 +219,7 @@ def _attempt_node_seconds(facts: TrialFacts, number: int) -> float:
 
 
 def _last_life(facts: TrialFacts, started: Event) -> float:
-    later = [event for event in facts.events if event.at > started.at]
+    later = [event for event in facts.events if event.at > started.at and event.kind not in ASIDE]
     judged = next((event for event in later if event.kind == "verdict" and event.attempt == started.attempt), None)
     if judged is not None and "life_at" in judged.details:
         return float(judged.details["life_at"])

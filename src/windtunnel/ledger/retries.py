@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windtunnel.ledger.log import Event
+from windtunnel.ledger.story import drop_overtaken
 from windtunnel.records.trial import AttemptEnd, Verdict
 from windtunnel.settings.sweep import RetrySettings
 
@@ -66,7 +67,7 @@ def decide_retry(current: Ending, earlier: Iterable[Ending], budgets: RetrySetti
 
 def read_retried(events: Iterable[Event], ends: Mapping[int, AttemptEnd]) -> list[Ending]:
     """The endings after which the trial was started again, in order, since its verdict was last withdrawn."""
-    events = list(events)
+    events = list(drop_overtaken(list(events)))
     retried: list[Ending] = []
     open_: Event | None = None
     pending: Ending | None = None

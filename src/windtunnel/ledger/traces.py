@@ -9,6 +9,7 @@ from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.goodput import summarise_goodput
 from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
 from windtunnel.records.goodput import TIMELINE, Goodput, Mark, Phase, Trace
+from windtunnel.records.hang import is_hang_report, is_stacks
 
 _PROGRAMS = "settings.json"
 """Written for programs that are not our trainer."""
@@ -60,13 +61,13 @@ def _parse_mark(line: str) -> Mark | None:
 def _find_hung_since(entries: Sequence[Path]) -> float | None:
     """When the first rank had begun to wait, of those that left a report; None where none hung."""
     reports = [since for path in entries if (since := _read_hung_since(path)) is not None]
-    stacks = [path for path in entries if path.name.startswith("stacks-rank-") and path.stat().st_size]
+    stacks = [path for path in entries if is_stacks(path.name) and path.stat().st_size]
     # Stacks alone are of a rank on which no Python ran: its last mark is the nearest sign before.
     return min(reports) if reports else 0.0 if stacks else None
 
 
 def _read_hung_since(path: Path) -> float | None:
-    if not path.name.startswith("hang-rank-"):
+    if not is_hang_report(path.name):
         return None
     try:
         return path.stat().st_mtime - float(json.loads(path.read_text())["silent_s"])

@@ -25,6 +25,8 @@ class Switch:
     nodes: tuple[str, ...]
     switches: tuple[str, ...]
     """Switches directly below."""
+    link_speed: int | None = None
+    """In the unit that the administrator chose; None where nothing is said."""
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,24 @@ class HangReport:
     """Seconds that it might have taken."""
 
 
+_REPORT, _STACKS = "hang-rank-", "stacks-rank-"
+
+
 def name_hang_report(rank: int) -> str:
     """File in the attempt's folder."""
-    return f"hang-rank-{rank}.json"
+    return f"{_REPORT}{rank}.json"
 
 
 def name_stacks(rank: int) -> str:
     """File in the attempt's folder with the stacks of a rank's threads."""
-    return f"stacks-rank-{rank}.txt"
+    return f"{_STACKS}{rank}.txt"
+
+
+def is_hang_report(name: str) -> bool:
+    """Whether a file of that name is any rank's report."""
+    return name.startswith(_REPORT)
+
+
+def is_stacks(name: str) -> bool:
+    """Whether a file of that name holds any rank's stacks."""
+    return name.startswith(_STACKS)

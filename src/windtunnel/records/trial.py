@@ -29,6 +29,9 @@ FINAL = frozenset({Verdict.COMPLETED, Verdict.OOM, Verdict.PRUNED, Verdict.SKIPP
 STOPPED_CODE = 75
 """Exit code of a rank that was told to stop and left a checkpoint (EX_TEMPFAIL of sysexits.h)."""
 
+STORAGE_CODE = 74
+"""Exit code of a rank whose file system takes no more, which may not even take its last words (EX_IOERR)."""
+
 PARTIAL_SWEEP = "sweep.partial.json"
 """Beside `sweep.json`: what there is while a verdict is not final."""
 
@@ -49,6 +52,8 @@ class TrialConfig:
     """Folder put first on the import path, for the user's own models; empty when there are none."""
     lost_retries: int = 0
     """Times that it may be begun again after its ranks were gone, in the same job or in another."""
+    check_nodes: bool = True
+    """Whether an attempt looks at its nodes before it begins."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,16 @@ class TrialOutcome:
 
 
 @dataclass(frozen=True)
+class NodeFault:
+    """What makes a node unfit, as an attempt's own look at it found."""
+
+    node: str
+    text: str
+    hard: bool
+    """Whether any job there would meet it until somebody repairs it."""
+
+
+@dataclass(frozen=True)
 class AttemptEnd:
     """`trials/<id>/attempts/N/END.json`: how the supervisor saw the attempt end."""
 
@@ -127,6 +142,8 @@ class AttemptEnd:
     hosts: tuple[str, ...]
     job_id: str
     wall_s: float
+    node_faults: tuple[NodeFault, ...] = ()
+    """With NODE_FAIL: the nodes that were found unfit before any rank began; none where Slurm took one away."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +159,12 @@ class SweepEntry:
     node_seconds: float
     """Nodes times wall seconds, over all attempts."""
     outcome: TrialOutcome | None
+    hosts: tuple[str, ...] = ()
+    """Of its newest attempt, where there is no outcome to tell."""
+    step: int | None = None
+    """The last one that its metrics tell of, where there is no outcome."""
+    loss: float | None = None
+    """Of that step."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
+from windtunnel.fabric.outline import outline_paths
+from windtunnel.fabric.svg import render_outline_svg
 from windtunnel.hostlist import collapse_hostlist
 from windtunnel.records.cluster import Collectives, DeviceFacts, Models, Node, Topology
 from windtunnel.records.data import ShardManifest
 from windtunnel.records.plan import Plan
 from windtunnel.report.benchmarks import StageTime
 from windtunnel.report.collect import Stamp
-from windtunnel.report.markup import Cell, Column, Html, render_table
+from windtunnel.report.markup import Cell, Column, Html, render_table, tag
 from windtunnel.report.wording import NONE, format_number
 from windtunnel.units import MIB, format_bytes, format_count, format_seconds, format_time_slurm
 
@@ -43,6 +45,16 @@ def render_nodes(topology: Topology) -> Html:
         Column("State"),
     ]
     return render_table(columns, cells, caption=describe_partition(topology))
+
+
+def render_switches(topology: Topology) -> Html:
+    """The partition's tree of switches as a drawing; nothing where no node tells its switches."""
+    if not any(node.switches for node in topology.nodes):
+        return Html("")
+    branches = outline_paths({node.name: node.switches or None for node in topology.nodes})
+    title = f"Switches of partition {topology.partition}"
+    drawing = Html(render_outline_svg(branches, title))
+    return tag("figure", tag("figcaption", title), tag("div", drawing, class_="frame"))
 
 
 def describe_partition(topology: Topology) -> str:

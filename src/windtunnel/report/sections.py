@@ -207,6 +207,7 @@ def _cluster(page: Page) -> Html:
     return join(
         [
             facts.render_nodes(found.topology) if found.topology else _absent("The topology was not read."),
+            facts.render_switches(found.topology) if found.topology else "",
             facts.render_collectives(found.collectives)
             if found.collectives
             else _absent("Collectives were not timed."),

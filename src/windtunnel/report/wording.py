@@ -119,8 +119,10 @@ def format_difference(noise: Noise) -> str:
 
 
 def format_loss(value: float | None) -> str:
-    """Four decimals: finer than the noise of any loss here."""
-    return NONE if value is None else f"{value:.4f}"
+    """Four decimals: finer than the noise of any loss here; of a small one four digits, and never a bare zero."""
+    if value is None:
+        return NONE
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.1 else f"{value:.4g}"
 
 
 def format_share(value: float | None) -> str:
@@ -208,7 +210,12 @@ def _describe_unknown_noise(ranking: Ranking) -> str:
         "One repeat: nothing here measures how far "
         f"{CRITERION_NAMES[ranking.criterion]} moves between repeats, so close places in the ranking may be chance."
     )
-    if ranking.criterion == "validation_loss" and row.validation and row.accuracy is not None:
+    if (
+        ranking.criterion == "validation_loss"
+        and row.validation
+        and row.accuracy is not None
+        and row.validation.samples
+    ):
         margin = proportion_margin(row.accuracy, row.validation.samples)
         text += (
             f" On {row.validation.samples:,} validation samples accuracy differences below "

@@ -38,6 +38,8 @@ def _find_idle_places(study: StudySettings) -> Iterator[str]:
         for name in _ON_SLURM_ALONE:
             if _is_set(cluster, name):
                 yield _render(study, f"cluster.{name}", "cluster.kind=local submits no jobs")
+        if _is_set(sweep, "check_nodes"):
+            yield _render(study, "sweep.check_nodes", "cluster.kind=local has no node but this")
         if _is_set(sweep, "poll_s"):
             yield _render(study, "sweep.poll_s", "cluster.kind=local asks no scheduler")
     elif _is_set(sweep, "local_trials"):

@@ -8,6 +8,8 @@ from pydantic import BeforeValidator
 
 _PARTITION = re.compile(r"[\w+@:=~][\w+@:=~.%^-]*")
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+# A job of somebody else's cannot write the trial's records, which alone tell how it stands.
+_AS_YOURSELF = "whoever starts the sweep: start it as that user"
 _OWNED = {
     "account": "cluster.account",
     "array": "the sweep itself, which makes the arrays",
@@ -15,7 +17,9 @@ _OWNED = {
     "constraint": "cluster.constraint",
     "cpus-per-task": "cluster.cpus_per_rank",
     "error": "the sweep itself, which reads the file",
+    "gid": _AS_YOURSELF,
     "gpus-per-node": "cluster.gpus_per_rank and cluster.gpu_type",
+    "input": "the sweep itself, whose jobs read no input",
     "job-name": "the sweep itself, which finds its jobs by it",
     "mem": "cluster.memory",
     "nodes": "parallelism.nodes",
@@ -27,6 +31,7 @@ _OWNED = {
     "qos": "cluster.qos",
     "signal": "the sweep itself, which is told to stop by it",
     "time": "cluster.time",
+    "uid": _AS_YOURSELF,
     **dict.fromkeys(
         ("help", "parsable", "quiet", "test-only", "usage", "version", "wait", "wrap"), "the sweep itself"
     ),

@@ -1,6 +1,8 @@
 """Settings of a sweep: how trials are run, and what counts as done."""
 
-from pydantic import Field, field_validator
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
 
 from windtunnel.settings.base import YEAR_HOURS, YEAR_S, MemoryMib, Settings, TimeMin
 
@@ -56,6 +58,9 @@ class SweepSettings(Settings):
     """Trials at a time on this machine. More than one changes their speed, which is a result."""
     trials_per_job: int = Field(default=1, ge=1)
     """Trials of one shape that a Slurm job runs one after the other; more than one spares short trials the wait."""
+    successor: bool = False
+    """Keep each trial's next job in the queue behind its present one, so that Slurm itself goes on with the trial
+    when a node fails, its time is up, it is preempted or its supervisor dies. Twice as many jobs are in the queue."""
     budget: float = Field(default=0.0, ge=0, le=1e15)
     """Money, in `cluster.currency`, past which a sweep is refused before it begins; 0 sets no bound."""
     budget_node_hours: float = Field(default=0.0, ge=0, le=1e12)
@@ -64,6 +69,9 @@ class SweepSettings(Settings):
     """How often a trial is tried again, by the cause of its end."""
     exclusion: ExclusionSettings = ExclusionSettings()
     """Which nodes are left out after they failed."""
+    check_nodes: bool = True
+    """Look at each node of a Slurm job before an attempt begins: its GPUs, CPUs, memory, clock, and whether it can
+    write. An attempt on an unfit one ends as NODE_FAIL, which names it."""
     poll_s: float = Field(default=30.0, gt=0, le=YEAR_S)
     """Seconds between two looks at squeue."""
     marker_poll_s: float = Field(default=1.0, gt=0, le=YEAR_S)
@@ -76,6 +84,15 @@ class SweepSettings(Settings):
     """Hours that a job may stay held before it is cancelled. A job that only waits its turn waits for ever."""
     silence_hours: float = Field(default=6.0, gt=0, le=YEAR_HOURS)
     """Hours that Slurm may not answer before the trials are left to the next command."""
+
+    @model_validator(mode="after")
+    def _keep_successors_alone(self) -> Self:
+        if self.successor and self.trials_per_job > 1:
+            raise ValueError(
+                f"sweep.successor=true keeps a job behind each trial's own, but sweep.trials_per_job="
+                f"{self.trials_per_job} lets trials share one: set trials_per_job=1, or successor=false"
+            )
+        return self
 
     @field_validator("objective", mode="before")
     @classmethod

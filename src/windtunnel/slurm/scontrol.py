@@ -1,21 +1,19 @@
 """What `scontrol show` says of partitions, nodes and switches, as records. Parsers are pure; readers run scontrol."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windtunnel.errors import ClusterError, CommandError
+from windtunnel.gres import count_gpus
 from windtunnel.hostlist import collapse_hostlist, expand_hostlist
 from windtunnel.process import describe_failure, run_command
 from windtunnel.records.cluster import Node, Switch
+from windtunnel.slurmtext import find_records
 from windtunnel.units import parse_time_min
 
 _TIMEOUT_S = 60.0
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
 _ABSENT = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
 _NO_LIMIT = frozenset({"UNLIMITED", "INFINITE"})
-# A parenthesis after a count tells sockets or indexes; `(null)` stands for a type and must stay.
-_GRES_NOTE = re.compile(r"\((?!null\))[^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
             allow_accounts=_names(fields.get("AllowAccounts", "")),
             deny_accounts=_names(fields.get("DenyAccounts", "")),
         )
-        for fields in _records(text, "PartitionName")
+        for _, fields in find_records(text, "PartitionName")
     )
 
 
@@ -76,7 +74,7 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
             state=fields.get("State", "UNKNOWN"),
             switches=(),
         )
-        for fields in _records(text, "NodeName")
+        for _, fields in find_records(text, "NodeName")
     )
 
 
@@ -86,18 +84,13 @@ def parse_switches(text: str) -> tuple[Switch, ...]:
     Aggregated blocks are left out: they name blocks again, at a distance that Slurm does not state.
     """
     switches = []
-    for fields in _records(text, "SwitchName", "BlockName", "AggregatedBlock"):
+    for _, fields in find_records(text, "SwitchName", "BlockName", "AggregatedBlock"):
         name = fields.get("SwitchName") or fields.get("BlockName")
         if name is not None:
             below = _hosts(fields.get("Switches", ""))
             level = int(fields.get("Level", 0))
             switches.append(Switch(name, level, _hosts(fields.get("Nodes", "")), below))
     return tuple(switches)
-
-
-def count_gpus(gres: str) -> int:
-    """GPUs in a Gres string: `gpu:a100:4(S:0-1),lscratch:3200` has 4. A bare name means one."""
-    return sum(_gpus_of_entry(entry) for entry in _GRES_NOTE.sub("", gres).split(","))
 
 
 def parse_config(text: str) -> dict[str, str]:
@@ -159,25 +152,6 @@ def _show(*what: str) -> str:
     return run_command(["scontrol", "show", *what], timeout_s=_TIMEOUT_S).stdout
 
 
-def _records(text: str, *first_keys: str) -> Iterator[dict[str, str]]:
-    """Fields of each record; a record begins at one of `first_keys`, wherever its line breaks are."""
-    start = re.compile(rf"(?:^|(?<=\s))(?={'|'.join(f'{key}=' for key in first_keys)})")
-    for chunk in start.split(text):
-        fields = _fields(chunk)
-        if fields.keys() & set(first_keys):
-            yield fields
-
-
-def _fields(chunk: str) -> dict[str, str]:
-    """`Key=value` pairs; a value may hold spaces, and the first of two equal keys counts."""
-    matches = list(_FIELD.finditer(chunk))
-    ends = [*(match.start() for match in matches), len(chunk)][1:]
-    fields: dict[str, str] = {}
-    for match, end in zip(matches, ends, strict=True):
-        fields.setdefault(match[1], chunk[match.end() : end].strip())
-    return fields
-
-
 def _hosts(text: str) -> tuple[str, ...]:
     return () if text in _ABSENT else tuple(expand_hostlist(text))
 
@@ -192,10 +166,3 @@ def _count(text: str) -> int | None:
 
 def _names(text: str) -> tuple[str, ...]:
     return () if text in _ABSENT | {"ALL"} else tuple(name for name in text.split(",") if name)
-
-
-def _gpus_of_entry(entry: str) -> int:
-    name, *rest = entry.strip().removeprefix("gres/").removeprefix("gres:").split(":")
-    if name != "gpu":
-        return 0
-    return int(rest[-1]) if rest and rest[-1].isdigit() else 1

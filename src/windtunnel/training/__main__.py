@@ -2,8 +2,10 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,11 +13,12 @@ from windtunnel.artifacts import read_artifact
 from windtunnel.comm.ranks import read_rank_env
 from windtunnel.errors import WindtunnelError
 from windtunnel.modes import umask_of_store
-from windtunnel.records.trial import STOPPED_CODE, TrialConfig
+from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, TrialConfig
+from windtunnel.storage import find_storage_fault
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the rank; its exit code is 0, 75 when it was told to stop, 2 for the user's mistake, 1 for the rest."""
+    """Run the rank; its exit code is 0, 75 when told to stop, 74 on a full disk, 2 for the user's mistake, else 1."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.training", description="One rank of a trial.")
     parser.add_argument("--trial-dir", type=Path, required=True, help="the trial's folder, with its config.yaml")
     parser.add_argument("--attempt", type=int, required=True, help="number of this attempt; its folder exists")
@@ -50,8 +53,16 @@ def start_rank(trial_dir: Path, attempt: int, *, generation: int = 0) -> int:
             )
     except (Exception, CheckpointException) as error:
         # The one broad handler of a rank: whatever ends it is written down, and raised again.
-        write_failure(trial_dir / "attempts" / str(attempt), env.rank, error)
-        raise
+        is_full = find_storage_fault(error) is not None
+        try:
+            write_failure(trial_dir / "attempts" / str(attempt), env.rank, error)
+        except OSError as unwritten:
+            # Whatever it was, it comes again when there is room to tell of it.
+            is_full = is_full or find_storage_fault(unwritten) is not None
+        if not is_full:
+            raise
+        traceback.print_exc()
+        return STORAGE_CODE
     return 0 if done else STOPPED_CODE
 
 
@@ -66,4 +77,7 @@ def set_environment(config: TrialConfig) -> None:
 
 
 if __name__ == "__main__":
+    # One that comes while torch loads waits until it can be answered. SIGUSR1, by which a supervisor ends all ranks,
+    # need not: before the first step there is nothing to save.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     sys.exit(main())

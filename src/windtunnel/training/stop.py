@@ -36,6 +36,7 @@ def catch_stop() -> Iterator[StopWish]:
     """Turn the signals that ask for an end into a wish inside the block."""
     wish = StopWish()
     before = {signum: signal.signal(signum, wish.receive) for signum in _SIGNALS}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     try:
         yield wish
     finally:

@@ -1,11 +1,14 @@
-"""A node of a testbed that loses its power, and comes back."""
+"""A node of a testbed that loses its power, and comes back; one that loses a mount."""
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from virtual_cluster import Testbed, wait_for
 
+from windtunnel.process import run_command
 from windtunnel.testbed.daemons import plan_slurmds
 from windtunnel.testbed.hosts import enter_argv, host_env
 from windtunnel.testbed.places import log_file, namespace_file
@@ -54,3 +57,15 @@ def _is_idle(testbed: Testbed, name: str) -> bool:
     # By itself a node is back with the registration of its slurmd, some time after that has started.
     testbed.run("scontrol", "update", f"nodename={name}", "state=resume", check=False)
     return testbed.run("sinfo", "--noheader", f"--nodes={name}", "--format=%T").stdout.split()[:1] == ["idle"]
+
+
+@contextmanager
+def read_only(testbed: Testbed, name: str, folder: Path) -> Iterator[None]:
+    """The folder cannot be written on that node, though it can on all others: its jobs see slurmd's own mounts."""
+    enter = ("nsenter", f"--target={_find_pids(testbed, name)[0]}", "--mount", "--")
+    run_command([*enter, "mount", "--bind", str(folder), str(folder)])
+    try:
+        run_command([*enter, "mount", "-o", "remount,bind,ro", str(folder)])
+        yield
+    finally:
+        run_command([*enter, "umount", str(folder)])

@@ -76,7 +76,8 @@ time.sleep(600)
 """
     folder = run_there(testbed, tmp_path, text)
     end = read_artifact(folder.end(1), AttemptEnd)
-    assert (end.verdict, end.evidence) == (Verdict.FAILED, "rank 3 ended with code 1: the disk is gone")
+    told = f"rank 3 on {end.hosts[1]} ended with code 1: the disk is gone"
+    assert (end.verdict, end.evidence) == (Verdict.FAILED, told)
     log = folder.rank_log(1, 3)
     assert log.stat().st_size <= 1 << 20
     assert "bytes left out here" in log.read_text()

@@ -46,3 +46,26 @@ def test_an_unknown_partition_is_refused_with_the_known_ones(testbed, windtunnel
     assert ended.code == 2
     assert "'nowhere' does not exist" in ended.stderr
     assert "main" in ended.stderr
+
+
+def test_the_cluster_is_drawn_and_checked_as_slurm_shows_it(testbed, windtunnel):
+    shown = testbed.run(*windtunnel, "topology", "show")
+    assert shown.stdout.startswith("spine\n├── leaf0  4 nodes: n[0,2,4,6]\n└── leaf1  4 nodes: n[1,3,5,7]\n")
+    linted = testbed.run(*windtunnel, "topology", "lint")
+    assert linted.stdout == "0 findings\n"
+
+
+def test_addresses_that_one_srun_gathers_are_the_same_tree(testbed, windtunnel, tmp_path):
+    words = "echo $SLURMD_NODENAME $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"
+    gathered = testbed.run("srun", "--nodes=8", "--ntasks-per-node=1", "sh", "-c", words)
+    (tmp_path / "addresses").write_text(gathered.stdout)
+    facts = json.loads(testbed.run(*windtunnel, "topology", "facts", str(tmp_path / "addresses")).stdout)
+    assert facts["paths"] == {f"n{i}": ["spine", f"leaf{i % 2}"] for i in range(8)}
+    assert (facts["nodes"], facts["levels"], facts["parents"]) == (8, 2, ["spine"])
+
+
+def test_nodes_as_slurm_shows_them_are_read_in_every_form(testbed, windtunnel, tmp_path):
+    for name, options in {"text": (), "line": ("-o",)}.items():
+        (tmp_path / name).write_text(testbed.run("scontrol", "show", "node", *options).stdout)
+        facts = json.loads(testbed.run(*windtunnel, "topology", "facts", str(tmp_path / name)).stdout)
+        assert (facts["kind"], facts["nodes"], facts["gpus"]) == ("scontrol-node", 8, 32)

@@ -80,6 +80,16 @@ def _run(site: Path, cwd: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env={**env, "PATH": path}, capture_output=True, text=True, timeout=500)
 
 
+def test_an_installation_that_fails_leaves_no_prefix(bundle, site_python, tmp_path):
+    for name in ("install.py", "PYTHON"):
+        (tmp_path / name).write_bytes((bundle / name).read_bytes())  # and no wheels
+    argv = [str(site_python), str(tmp_path / "install.py"), str(tmp_path / "prefix")]
+    finished = subprocess.run(argv, env={**os.environ, "COMPILE": "0"}, capture_output=True, text=True)
+    assert finished.returncode == 1, finished.stdout + finished.stderr
+    assert "failed: " in finished.stderr
+    assert not (tmp_path / "prefix").exists()
+
+
 def test_the_installer_keeps_the_sites_torch_and_meets_every_requirement(installed, site_python):
     prefix, printed = installed
     kept = str(_packages(site_python) / "torch/__init__.py")

@@ -5,7 +5,7 @@ import pytest
 
 from windtunnel.attempt.ranks import Exit
 from windtunnel.attempt.verdict import Ending, RankError, is_process_death, judge_ending
-from windtunnel.records.trial import STOPPED_CODE, Verdict
+from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
 WELL = Ending(
@@ -57,6 +57,8 @@ def test_out_of_memory_is_told_from_failure(ending: Ending) -> None:
     [
         replace(BAD, errors=(RankError(1, "StorageError", "StorageError: a/b: No space left on device", 1.0),)),
         replace(BAD, log_tails={1: "OSError: [Errno 122] Disk quota exceeded: 'x'"}),
+        replace(BAD, exits=(Exit(1, STORAGE_CODE, stopped=False),)),
+        replace(BAD, slurm=True, launcher="srun", launcher_log="srun: error: n2: task 3: Exited with exit code 74\n"),
     ],
 )
 def test_a_full_disk_is_not_the_trials_fault_and_not_final(ending: Ending) -> None:
@@ -150,13 +152,18 @@ srun: error: n0: tasks 0-1: Terminated
 """
 
 
+def test_a_rank_that_somebody_ended_while_it_started_is_tried_again() -> None:
+    ending = replace(BAD, exits=(Exit(1, -int(signal.SIGTERM), stopped=False),))
+    assert judge_ending(ending) == (Verdict.LOST, "rank 1 ended by SIGTERM, not by us and not for memory")
+
+
 @pytest.mark.parametrize(
     ("log", "evidence"),
     [
-        (SRUN_LOG, "rank 3 ended with code 1: no disk"),
+        (SRUN_LOG, "rank 3 on n2 ended with code 1: no disk"),
         (
             SRUN_LOG.replace("Exited with exit code 1", "Segmentation fault"),
-            "rank 3 ended: Segmentation fault: no disk",
+            "rank 3 on n2 ended: Segmentation fault: no disk",
         ),
         ("", "srun ended by SIGTERM: first"),
     ],
@@ -172,14 +179,33 @@ def test_srun_names_the_rank_that_failed_and_not_those_that_it_ended_itself(log:
 def test_a_failure_is_told_though_we_ended_srun_after_it() -> None:
     stopped = (Exit(0, 143, stopped=True),)
     ending = replace(BAD, exits=stopped, reason="failure", slurm=True, launcher="srun", launcher_log=SRUN_LOG)
-    assert judge_ending(ending) == (Verdict.FAILED, "rank 3 ended with code 1")
+    assert judge_ending(ending) == (Verdict.FAILED, "rank 3 on n2 ended with code 1")
 
 
 def test_a_rank_of_several_that_was_killed_from_outside_is_lost() -> None:
     log = "srun: error: n1: task 3: Killed\nsrun: error: n0: task 0: Terminated\n"
     stopped = (Exit(0, 143, stopped=True),)
     ending = replace(BAD, exits=stopped, reason="failure", slurm=True, launcher="srun", launcher_log=log)
-    assert judge_ending(ending) == (Verdict.LOST, "rank 3 ended: Killed, not by us and not for memory")
+    assert judge_ending(ending) == (Verdict.LOST, "rank 3 on n1 ended by SIGKILL, not by us and not for memory")
+
+
+def test_a_kill_of_ranks_that_ended_srun_too_is_told_with_their_node() -> None:
+    log = "srun: error: n0: task 0: Exited with exit code 1\nsrun: error: n1: tasks 2-3: Killed\n"
+    echo = RankError(0, "RuntimeError", "RuntimeError: Connection reset by peer", at=1.0, secondary=True)
+    exits = (Exit(0, 137, stopped=False),)
+    ending = replace(BAD, exits=exits, errors=(echo,), slurm=True, launcher="srun", launcher_log=log)
+    assert judge_ending(ending)[1].startswith("ranks 2-3 on n1 ended by SIGKILL")
+
+
+def test_a_kill_of_srun_itself_is_told_from_one_of_its_ranks() -> None:
+    ending = replace(BAD, exits=(Exit(0, -9, stopped=False),), slurm=True, launcher="srun", host="n4")
+    assert judge_ending(ending)[1].startswith("srun itself, on n4, ended by SIGKILL")
+
+
+def test_the_rank_of_an_error_is_named_with_its_host_where_there_are_several() -> None:
+    cause = RankError(1, "ValueError", "ValueError: no such loss", at=2.0)
+    ending = replace(BAD, errors=(cause,), rank_hosts=("n0", "n5"))
+    assert judge_ending(ending) == (Verdict.FAILED, "rank 1 on n5: ValueError: no such loss")
 
 
 def test_sruns_word_of_a_step_out_of_memory_is_believed() -> None:

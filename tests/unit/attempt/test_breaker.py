@@ -1,6 +1,8 @@
 """Trials that do not get further."""
 
-from windtunnel.attempt.breaker import find_stuck
+import pytest
+
+from windtunnel.attempt.breaker import find_stuck, find_vanished
 from windtunnel.ledger.log import Event
 from windtunnel.records.trial import AttemptEnd, Verdict
 
@@ -51,3 +53,21 @@ def test_a_withdrawal_begins_anew():
     events, ends = _past(*[(40, Verdict.LOST)] * 4)
     events.append(Event("withdrawn", 0, 0.0, "login", 1))
     assert find_stuck(events, ends, step=40) == ""
+
+
+@pytest.mark.parametrize("kind", ["started", "ended", "verdict"])
+def test_a_trial_whose_checkpoints_are_gone_does_not_begin_at_step_0_in_silence(kind):
+    events = [
+        _started(1, None),
+        Event(kind, 2, 0.0, "n0", 1, {"step" if kind == "verdict" else "checkpoint_step": 40}),
+    ]
+    assert find_vanished(events, step=None).startswith(
+        "it had a checkpoint of step 40, and its checkpoints/ has none"
+    )
+    assert find_vanished(events, step=40) == ""
+    events.append(Event("withdrawn", 2, 0.0, "n0", 1, {}))
+    assert find_vanished(events, step=None) == ""
+
+
+def test_a_trial_that_never_had_a_checkpoint_begins_at_step_0():
+    assert find_vanished([_started(1, None), Event("verdict", 1, 0.0, "n0", 1, {"step": 0})], step=None) == ""

@@ -1,6 +1,7 @@
 """What an attempt asks about a signal, and when."""
 
 import time
+from queue import Queue
 
 import pytest
 
@@ -30,6 +31,14 @@ def test_slurm_is_asked_once_and_only_after_a_signal():
         watch.look()
     assert watch.read(told=False) is Cause.CANCEL
     assert asked == [stop.at]
+
+
+def test_the_cause_is_kept_as_soon_as_it_is_known_and_not_only_at_the_end():
+    kept, stop = Queue(), StopRequest()
+    watch = SignalWatch(stop, lambda _: Cause.TIME_LIMIT, kept.put)
+    stop.receive(15, None)
+    watch.look()
+    assert kept.get(timeout=10) is Cause.TIME_LIMIT
 
 
 def test_a_rank_that_was_signalled_alone_is_a_reason_to_ask_too():

@@ -20,9 +20,13 @@ def test_a_line_that_is_not_whole_is_no_place():
 def test_what_slurm_waited_is_no_part_of_a_recovery_by_requeue():
     killed = [Recovery(0.0, 1.0, 4.0, 5.0, seconds) for seconds in (6.0, 7.0, 8.0)]
     requeued = [Recovery(6.0, 7.0, 10.0, 11.0, 13.0)]
-    result = make_result(killed, requeued)
-    assert result.figures == {"recovery_in_allocation_s": 7.0, "recovery_requeue_extra_s": 7.0}
-    assert result.cases == {"recovery_in_allocation_s": 3, "recovery_requeue_extra_s": 1}
+    result = make_result(killed, requeued, killed[1:])
+    assert result.figures == {
+        "recovery_in_allocation_s": 7.0,
+        "recovery_requeue_extra_s": 7.0,
+        "recovery_successor_s": 7.5,
+    }
+    assert list(result.cases.values()) == [3, 1, 2]
 
 
 def test_a_process_tells_its_words_and_one_that_is_gone_has_none(tmp_path):

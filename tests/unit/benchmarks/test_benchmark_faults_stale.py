@@ -1,4 +1,5 @@
 from benchmarks.faults_stale import BETWEEN, DEAD, FENCED, Case, Found, Order, is_publication, make_result
+from benchmarks.faults_stale_slurm import NODE, SUPERVISOR, Lost
 
 
 def found(*, published=(), harmed=(), code=FENCED):
@@ -20,3 +21,12 @@ def test_the_figure_is_the_share_of_writers_that_published():
     assert rows["published nothing: between question and renaming"] == 0.75
     assert rows["left all to its successor"] == 0.75
     assert rows["ended by the fence"] == 0.75
+
+
+def test_jobs_whose_slurmd_was_killed_count_in_the_figure():
+    lost = [Lost(SUPERVISOR, (), (), True), Lost(NODE, (12,), (), False)]
+    result = make_result([found(), found()], lost)
+    assert (result.figures, result.cases) == ({"stale_publishes": 0.25}, {"stale_publishes": 4})
+    rows = {row.name: row.median for row in result.rows}
+    assert rows[f"slurmd killed, {SUPERVISOR}: published nothing"] == 1
+    assert rows[f"slurmd killed, {NODE}: ended by itself"] == 0

@@ -139,6 +139,16 @@ def test_results_add_up_as_means_over_cases():
     assert both.rows == (Row("a", 0.25, 0.0, 1.0, "", 4), Row("b", 1.0, 1.0, 1.0, "", 1))
 
 
+def test_a_table_of_words_is_kept_and_printed_again(tmp_path, capsys):
+    words = (("case", "ours"), ("a bit flips", "found"))
+    part = Part("matrix", (), ("units.py",), lambda quick: PartResult({}, {}, (), words))
+    for _ in range(2):
+        said = run_benchmark("faults", [part], quick=False, results=tmp_path)
+        assert capsys.readouterr().out.endswith("\ncase         ours\na bit flips  found\n")
+    assert said == {"benchmark": "faults", "figures": {}, "cases": {}}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_parts_are_chosen_by_name_and_an_unknown_one_gives_the_names():
     part = make_part([])
     assert choose_parts([part], []) == choose_parts([part], ["ring"]) == (part,)

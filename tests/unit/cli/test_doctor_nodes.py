@@ -1,15 +1,13 @@
-"""The doctor's pair of nodes, here two threads and one folder, and the judgement of what they report."""
+"""The doctor's pair of nodes, and the judgement of what they report."""
 
 import dataclasses
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from windtunnel.cli.doctor.across import judge_job, judge_reports
 from windtunnel.cli.doctor.findings import Level
 from windtunnel.cli.doctor.job import JobFacts, render_script
-from windtunnel.cli.doctor.node import RACES, NodeReport, look_up, run_node
+from windtunnel.cli.doctor.node import RACES, NodeReport, look_up
 from windtunnel.settings.cluster import ClusterSettings
 
 CLUSTER = ClusterSettings(kind="slurm", partition="main")
@@ -35,24 +33,6 @@ SECOND = dataclasses.replace(
 def judge(cluster: ClusterSettings = CLUSTER, **changes: object) -> dict[str, tuple[Level, str]]:
     reports = (FIRST, dataclasses.replace(SECOND, **changes))
     return {item.subject: (item.level, item.effect + item.remedy) for item in judge_reports(reports, cluster)}
-
-
-def test_two_nodes_meet_race_and_report(tmp_path):
-    with ThreadPoolExecutor(2) as pool:
-        ranks = [pool.submit(run_node, tmp_path, ["localhost"], rank=rank, ranks=2) for rank in (0, 1)]
-        deadline = time.monotonic() + 20
-        while not all((tmp_path / f"here-{rank}").exists() for rank in (0, 1)):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        (tmp_path / "ask").write_text("")
-        first, second = (rank.result() for rank in ranks)
-    assert first.problems == second.problems == []
-    assert sorted(first.won + second.won) == list(range(RACES))
-    assert first.lines_kept == second.lines_kept == 100
-    assert first.file_turn_s is not None
-    assert second.mtime_turn_s is not None
-    assert second.connect_s is not None
-    assert first.torch["kernels_agree"]
 
 
 def test_a_name_that_nobody_knows_has_no_time():

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import time
 
 import pytest
 
@@ -206,6 +207,26 @@ def test_a_driver_that_has_no_plan_yet_is_said_to_be_at_work(tmp_path, monkeypat
     lease.release()
     assert main(["status"]) == 0
     assert "no study has a plan" in capsys.readouterr().out
+
+
+def test_watching_waits_for_a_plan_while_somebody_makes_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lease = take_lease(tmp_path / "results/soon/.driver", "study soon")
+    looks: list[float] = []
+
+    def pause(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            lease.release()
+
+    monkeypatch.setattr(time, "sleep", pause)
+    assert main(["status", "soon", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trials"] == []
+    assert main(["status", "soon", "--watch"]) == 2
+    assert len(looks) == 3
+    err = capsys.readouterr().err
+    assert err.count("its driver, pid") == 1
+    assert "no plan of study 'soon'" in err
 
 
 def test_a_study_with_a_name_of_any_length_is_a_mistake_of_the_users(study, capsys):

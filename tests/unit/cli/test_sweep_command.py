@@ -32,6 +32,14 @@ def test_options_and_settings_stand_in_any_order():
     assert (args.study, args.overrides, args.detach) == ("mine", ["training.steps=5", "model=tcn"], True)
 
 
+@pytest.mark.parametrize("typed", ["nan", "inf", "-1", "1e12", "soon"])
+def test_a_wait_that_would_never_end_is_refused(typed, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        parse_sweep_words(["mine", f"--wait-driver={typed}"])
+    assert f"'{typed}' is no time to wait: give seconds from 0 to 31536000" in capsys.readouterr().err
+    assert parse_sweep_words(["mine", "--wait-driver=2.5"]).wait_driver == 2.5
+
+
 def test_the_profile_is_what_fits_the_studys_cluster_or_what_is_typed(here, tmp_path, monkeypatch):
     assert request(here).profile.name == "local"
     assert request(here, "cluster=slurm").profile.name == "slurm"
@@ -94,6 +102,27 @@ def test_what_cannot_be_swept_is_one_message_before_anything_starts(here, capsys
     assert message in err
     assert (out, "Traceback" in err) == ("", False)
     assert not (here / "results").exists()
+
+
+def test_help_is_of_what_people_type(capsys):
+    for words in (["sweep", "-h"], ["sweep", "small", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        assert "--detach" in capsys.readouterr().out
+
+
+def test_a_sweep_of_nothing_asks_for_a_study(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "--detach"])
+    assert ended.value.code == 2
+    assert "name a study" in capsys.readouterr().err
+
+
+def test_a_program_that_this_machine_lacks_is_refused(here, capsys):
+    words = ["workload=command", "workload.name=prog", "workload.argv=[nosuchprog]"]
+    assert main(["sweep", "small", *words]) == 2
+    assert "there is no program 'nosuchprog' on PATH" in capsys.readouterr().err
 
 
 def test_a_driver_that_lives_or_waits_is_named(here, tmp_path, monkeypatch):

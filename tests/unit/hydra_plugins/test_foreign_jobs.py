@@ -1,3 +1,5 @@
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ from hydra.core.utils import JobStatus
 from omegaconf import OmegaConf
 from submitit.core.utils import cloudpickle_dump
 
-from hydra_plugins.windtunnel_launcher._foreign import _read_return
+from hydra_plugins.windtunnel_launcher._foreign import _read_return, read_places
+from hydra_plugins.windtunnel_launcher.launcher import LauncherConf
+from windtunnel.errors import SettingsError
 
 CONFIG = OmegaConf.create({"hydra": OmegaConf.structured(HydraConf)})
 
@@ -41,3 +45,24 @@ def test_a_job_without_a_result_is_told_by_its_last_words(
     job.paths.stdout.write_text(stdout)
     returned = _read_return(job, CONFIG)
     assert str(returned._return_value) == f"job 7 ended without a result: {words}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"poll_s": float("nan")}, "hydra.launcher: setting 'poll_s' = nan"),
+        ({"poll_s": float("inf")}, "hydra.launcher: setting 'poll_s' = inf"),
+        ({"poll_s": 1e12}, "hydra.launcher: setting 'poll_s' = 1000000000000.0"),
+        ({"poll_s": 0.0}, "hydra.launcher: setting 'poll_s' = 0.0"),
+        ({"jobs_at_once": 0}, "hydra.launcher: setting 'jobs_at_once' = 0"),
+        ({"cpus": 0}, "hydra.launcher: setting 'cpus' = 0"),
+    ],
+)
+def test_numbers_that_would_make_jobs_wait_for_ever_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        read_places({**asdict(LauncherConf()), **changes})
+
+
+def test_the_launchers_own_settings_are_taken() -> None:
+    shape, cluster, limits = read_places({**asdict(LauncherConf()), "cpus": 3})
+    assert (shape.cpus_per_rank, cluster.kind, limits.poll_s) == (3, "local", 30.0)

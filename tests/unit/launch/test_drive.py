@@ -1,7 +1,7 @@
 """The driver against a place that tests move along: what is tried again, what is left, and what is told."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import time as clock
 
@@ -18,13 +18,15 @@ from fake_backend import (
     start_attempt,
 )
 from fake_trials import make_outcome, make_trial
-from windtunnel.artifacts import write_artifact
+from windtunnel.artifacts import to_plain, write_artifact
 from windtunnel.launch.course import Course
 from windtunnel.launch.drive import Driver
+from windtunnel.launch.views import view_entry
+from windtunnel.ledger.layout import write_next_attempt
 from windtunnel.ledger.lease import Holder
 from windtunnel.ledger.log import append_event, read_events
 from windtunnel.ledger.reconcile import JobSight, Phase
-from windtunnel.records.trial import Verdict
+from windtunnel.records.trial import StepRecord, Verdict
 from windtunnel.settings.sweep import RetrySettings, SweepSettings
 
 
@@ -93,6 +95,21 @@ def test_a_trials_own_fault_is_final_and_retried_only_when_asked(tmp_path: Path,
     asked = RetrySettings(failed=1, out_of_memory=1)
     _, again, _ = begin(tmp_path, asked, backend=backend)
     assert (again.entry, len(backend.submitted)) == (None, 2)
+
+
+def test_a_failed_trial_is_published_with_where_it_ran_and_how_far_it_came(tmp_path: Path) -> None:
+    driver, course, _ = begin(tmp_path)
+    attempt = write_next_attempt(course.folder)
+    append_event(course.folder.path, "started", attempt=attempt, job_id="1", hosts=["n3", "n4"])
+    line = StepRecord(
+        step=19, attempt=1, loss=7.425, learning_rate=None, samples_per_s=None, step_s=None, elapsed_s=1.0
+    )
+    course.folder.metrics.write_text(json.dumps(asdict(line)) + "\n")
+    end_attempt(course.folder, attempt, Verdict.FAILED, job_id="1")
+    driver.step([course])
+    assert course.entry is not None
+    view = view_entry(to_plain(course.entry))
+    assert (view.state, view.hosts, view.nodes, view.step, view.loss) == ("FAILED", "n[3-4]", 2, 19, 7.425)
 
 
 def test_the_job_of_a_trial_that_is_over_does_not_stay_in_the_queue_when_slurm_put_it_there_again(
@@ -227,6 +244,22 @@ def test_a_live_driver_follows_a_wish_to_cancel_and_the_next_command_runs_the_tr
     assert (course.entry.verdict, len(backend.submitted)) == (Verdict.CANCELLED, 1)
     begin(tmp_path, backend=backend)
     assert len(backend.submitted) == 2
+
+
+def test_a_trial_that_was_cancelled_for_another_study_alone_goes_on_for_this_one(tmp_path: Path) -> None:
+    driver, course, backend = begin(tmp_path)
+    attempt = start_attempt(course.folder, "1")
+    append_event(course.folder.path, "cancelling", attempt=attempt, user="rosa", study="other")
+    end_attempt(course.folder, attempt, Verdict.PREEMPTED, job_id="1")
+    backend.sights["1"] = JobSight(Phase.UNSURE)
+    for _ in range(2):
+        driver.step([course])
+    assert course.entry is None
+    assert len(backend.submitted) == 2
+    start_attempt(course.folder, "2")
+    write_artifact(course.folder.done, make_outcome(course.trial.id, attempt=2))
+    driver.step([course])
+    assert course.entry.verdict == Verdict.COMPLETED
 
 
 def test_a_wish_reaches_a_trial_that_was_about_to_be_submitted(tmp_path: Path) -> None:

@@ -86,6 +86,15 @@ def test_who_cancelled_and_who_withdrew_is_told(tmp_path):
     assert lines[-1].startswith("It was withdrawn, and has not been submitted")
 
 
+def test_a_job_that_waits_behind_the_present_one_and_what_it_made_of_that_ones_end_are_told(tmp_path):
+    folder = start(tmp_path, TRIAL)
+    append_event(folder.path, "queued", attempt=0, job_id="13", behind="12")
+    append_event(folder.path, "verdict", attempt=1, verdict="LOST", evidence="its job is gone", by="successor")
+    lines = "\n".join(explain(tmp_path))
+    assert "Job 13 was queued behind job 12, to go on with it." in lines
+    assert "The job behind it judged it LOST: its job is gone." in lines
+
+
 def test_nodes_that_are_left_out_are_named(tmp_path):
     assert "Left out of submissions after failures: n[3-4]." in explain(tmp_path, exclusion=Exclusion(("n3", "n4")))
 

@@ -5,12 +5,13 @@ import pytest
 
 from fake_backend import QUEUED, FakeBackend, ended, make_courses, make_slurm_context, start_attempt
 from fake_trials import make_trial
+from windtunnel.attempt.settle import settle
 from windtunnel.launch.course import Course
 from windtunnel.launch.drive import Driver
 from windtunnel.launch.nodebook import NodeBook
 from windtunnel.ledger.nodes import read_failures
 from windtunnel.records.cluster import Node
-from windtunnel.records.trial import Verdict
+from windtunnel.records.trial import AttemptEnd, NodeFault, Verdict
 from windtunnel.settings.sweep import ExclusionSettings
 
 TEN = tuple(f"n{number}" for number in range(10))
@@ -59,6 +60,21 @@ def test_of_a_job_of_several_nodes_the_one_that_is_down_is_written_down(
     backend.sights["1"] = ended(Verdict.NODE_FAIL, hosts=("n3", "n4"))
     driver.step(courses)
     assert [failure.node for failure in read_failures(tmp_path)] == ["n3"] * written
+
+
+def test_a_node_that_an_attempt_found_unfit_is_left_out_of_its_very_next_job(tmp_path: Path) -> None:
+    driver, courses, backend, said = begin(tmp_path, "a", states={"n3": "IDLE", "n4": "IDLE"})
+    driver.step(courses)
+    folder = courses[0].folder
+    start_attempt(folder, "1", host="n3")
+    faults = (NodeFault("n4", "nvidia-smi: No devices were found", hard=True),)
+    end = AttemptEnd(1, 69, Verdict.NODE_FAIL, "node n4 is not fit", ("n3", "n4"), "1", 1.0, faults)
+    settle(folder, end)
+    backend.sights["1"] = ended(Verdict.FAILED, hosts=("n3", "n4"))
+    driver.step(courses)
+    driver.step(courses)
+    assert backend.submitted[-1] == (courses[0].trial.id, ("n4",))
+    assert "node n4 was found unfit: left out of submissions for 12 h" in said
 
 
 def test_a_small_partition_is_told_which_node_to_drain(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_a_glance_leaves_to_all_records_what_may_still_change(tmp_path):
     assert glance(f"{tmp_path}/trials", row) is None
     start(tmp_path, trial, attempt=3)
     assert glance(f"{tmp_path}/trials", row) is None
+    append_event(trial_folder(tmp_path, trial.id).path, "verdict", attempt=2, verdict="FAILED", evidence="too late")
+    assert glance(f"{tmp_path}/trials", row) is None
 
 
 @pytest.mark.parametrize("change", [{"trial_id": "b"}, {"steps": 2}, None])

@@ -107,6 +107,18 @@ def test_trials_of_a_shape_share_the_jobs_that_there_is_room_for(queue: Path) ->
     assert room.pick(trials) == trials[:8]
 
 
+def test_a_trial_that_brings_a_second_job_takes_two_places_of_a_limit_that_has_them(queue: Path) -> None:
+    queue.write_text("desk|normal|main\n" * 13)
+    room = Room(LIMITS, poll_s=60.0, jobs_each=2)
+    assert len(room.pick(make_trials(SHAPE, 9))) == room.measure(SHAPE) == 3
+    room.take(SHAPE, 2)
+    assert room.measure(SHAPE) == 1
+    room.refuse(SHAPE, 1)
+    one = replace(LIMITS, associations=(replace(LIMITS.associations[0], max_submit=1),))
+    queue.write_text("")
+    assert len(Room(one, poll_s=60.0, jobs_each=2).pick(make_trials(SHAPE, 9))) == 1
+
+
 def test_a_refusal_halves_what_is_tried_and_success_doubles_it(queue: Path) -> None:
     room = make_room(limits=Limits())
     assert room.refuse(SHAPE, 100)

@@ -10,6 +10,7 @@ import pytest
 from fake_trials import make_trial
 from windtunnel.launch.jobs import CallExecutor, render_script
 from windtunnel.launch.shapes import cut_arrays, cut_packs, render_parameters
+from windtunnel.launch.successors import BEHIND
 from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.settings.cluster import ClusterSettings
 
@@ -62,6 +63,15 @@ def test_a_job_that_gets_no_variables_of_the_login_node_still_gives_its_ranks_it
     assert f"#SBATCH --export={value}" in script
     assert script.index("unset SLURM_EXPORT_ENV") < script.index("source /etc/site.sh")
     assert "SLURM_EXPORT_ENV" not in render_script(render_parameters(SHAPE, HOOK, name="x"), tasks=1, folder=HERE)
+
+
+def test_a_successor_waits_for_the_jobs_of_its_name_and_is_never_requeued_whatever_the_shape_asks() -> None:
+    shape = replace(SHAPE, flags=(("dependency", "afterok:7"), ("requeue", ""), ("exclude", "n9")))
+    parameters = render_parameters(shape, SITE, name="x", exclude=("n1",), options=BEHIND)
+    options = parameters["additional_parameters"]
+    assert (options["dependency"], options["no-requeue"], options["exclude"]) == ("singleton", True, "n9,n1")
+    assert "requeue" not in options
+    assert "#SBATCH --no-requeue\n" in render_script(parameters, tasks=1, folder=Path("/jobs"))
 
 
 def test_what_is_empty_is_left_to_slurm() -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import socket
 import subprocess
@@ -9,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from fake_disk import at_most_bytes
-from windtunnel.ledger.claim import CLAIM, GRAVE, STALE_AFTER_S, drop_claim, read_claimant, take_claim
+from windtunnel.ledger.claim import (
+    CLAIM,
+    GRAVE,
+    STALE_AFTER_S,
+    drop_claim,
+    name_claimant,
+    read_claimant,
+    take_claim,
+)
 from windtunnel.ledger.story import IN_FLIGHT_S
 
 
@@ -29,6 +38,43 @@ def test_of_many_drivers_one_submits_and_the_next_only_after_it(tmp_path: Path) 
     assert taken.count(True) == 1
     drop_claim(tmp_path / "trial")
     assert take_claim(tmp_path / "trial")
+
+
+def test_one_file_names_the_owner_of_many_claims_and_goes_with_the_last(tmp_path: Path) -> None:
+    trials = [tmp_path / "trials" / name for name in ("a", "b")]
+    with name_claimant(tmp_path / "trials") as named:
+        assert [take_claim(trial, named=named) for trial in trials] == [True, True]
+        assert {(trial / CLAIM).stat().st_ino for trial in trials} == {named.stat().st_ino}
+        assert take_claim(trials[0], named=named) is False
+        assert read_claimant(trials[1]).pid == os.getpid()
+        for trial in trials:
+            drop_claim(trial)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("fault", [errno.EXDEV, errno.EMLINK])
+def test_a_claim_that_cannot_be_linked_gets_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int
+) -> None:
+    link = os.link
+
+    def refuse(source: Path, target: Path) -> None:
+        if source.parent != target.parent:
+            raise OSError(fault, os.strerror(fault))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    with name_claimant(tmp_path) as named:
+        assert take_claim(tmp_path / "trial", named=named)
+    assert [path.name for path in (tmp_path / "trial").iterdir()] == [CLAIM]
+
+
+def test_where_no_file_can_be_written_beside_the_trials_each_claim_tries_its_own(tmp_path: Path) -> None:
+    (tmp_path / "trials").write_text("")
+    with name_claimant(tmp_path / "trials") as named:
+        assert named is None
+        with pytest.raises(OSError):
+            take_claim(tmp_path / "trials" / "a", named=named)
 
 
 def test_a_dead_drivers_claim_is_removed_before_anyone_takes_it(tmp_path: Path) -> None:

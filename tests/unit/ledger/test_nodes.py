@@ -114,3 +114,11 @@ def event(kind: str, attempt: int = 0, **details: Any) -> Event:
 
 def make_facts(*events: Event, attempts: tuple[int, ...], ends: dict[int, AttemptEnd] | None = None) -> TrialFacts:
     return TrialFacts(events, attempts, ends or {}, None, "", None, 0.0)
+
+
+def test_one_hard_fault_leaves_a_node_out_at_once_also_of_a_small_partition() -> None:
+    once = (replace(failure("a", began=0, at=100), hard=True),)
+    assert decide_exclusion(once, TEN[:4], DEFAULT, now=101) == Exclusion(("n3",))
+    assert decide_exclusion(once, TEN[:4], DEFAULT, now=100 + 12 * HOUR) == Exclusion()
+    assert decide_exclusion(once, TEN[:4], DEFAULT, now=101, needed=4) == Exclusion((), ("n3",))
+    assert decide_exclusion(once, TEN[:4], ExclusionSettings(at_most=0), now=101) == Exclusion((), ("n3",))

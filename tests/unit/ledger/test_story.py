@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from windtunnel.ledger.log import Event
-from windtunnel.ledger.story import Submission, find_begun, find_submission, find_wish
+from windtunnel.ledger.story import (
+    Submission,
+    find_begun,
+    find_last_event,
+    find_submission,
+    find_succession,
+    find_wish,
+)
 
 WISH = Event("cancelling", 0, 5.0, "login", 1, {"user": "rosa"})
 
@@ -47,3 +54,41 @@ def test_a_submission_tells_where_its_job_is_and_with_whom_it_runs() -> None:
 
 def test_a_ledger_of_before_these_were_told_is_still_read() -> None:
     assert find_submission([begin()]) == Submission("x", 0)
+
+
+def queue_behind(job_id: str = "") -> list[Event]:
+    told = [begin(), event("submitted", job_id="7", submission="x"), event("queueing", submission="x")]
+    return [*told, event("queued", job_id=job_id, behind="7")] if job_id else told
+
+
+def test_the_job_behind_the_present_one_is_known_from_the_moment_at_which_it_is_about_to_be_queued() -> None:
+    waiting, found = find_succession(queue_behind()), find_succession(queue_behind("8"))
+    assert waiting is not None
+    assert (waiting.name, waiting.job_id) == ("x", "")
+    assert found is not None
+    assert (found.name, found.job_id) == ("x", "8")
+
+
+@pytest.mark.parametrize("later", [event("started", job_id="8"), event("submitted", job_id="8"), begin()])
+def test_a_successor_is_none_any_more_once_it_is_the_present_job_or_there_is_a_new_submission(later: Event) -> None:
+    assert find_succession([*queue_behind("8"), later]) is None
+
+
+def test_a_successor_that_started_before_anybody_wrote_its_id_down_is_the_present_job() -> None:
+    assert find_succession([*queue_behind(), event("started", job_id="7")]) is not None
+    started = [*queue_behind(), event("started", job_id="8")]
+    assert find_succession(started) is None
+    assert find_succession([*started, event("queued", job_id="8", behind="7")]) is None
+
+
+def test_a_job_that_waits_behind_another_changes_nothing_of_where_the_trial_stands() -> None:
+    last = find_last_event(queue_behind("8"))
+    assert last is not None
+    assert (last.kind, last.details["job_id"]) == ("submitted", "7")
+
+
+def test_a_verdict_over_an_attempt_after_which_another_had_begun_is_passed_over() -> None:
+    started = [Event("started", number, 0.0, "n0", 1, {"job_id": str(number)}) for number in (1, 2)]
+    late = Event("verdict", 1, 0.0, "login", 1, {"verdict": "LOST"})
+    assert find_last_event([*started, late]) == started[1]
+    assert find_last_event([started[0], late]) == late

@@ -6,7 +6,13 @@ from fabricated_study import Fake, make_entry, make_ranking
 from windtunnel.records.trial import AttemptEnd, Verdict
 from windtunnel.report.rows import lost_node_seconds
 from windtunnel.report.terminal import render_terminal
-from windtunnel.report.wording import describe_against_base_rate, describe_certainty, describe_decision
+from windtunnel.report.wording import (
+    NONE,
+    describe_against_base_rate,
+    describe_certainty,
+    describe_decision,
+    format_loss,
+)
 
 
 def labels(ranking):
@@ -169,3 +175,13 @@ def test_terminal_table_is_aligned():
     assert [line.index("completed") for line in lines[2:4]] == [lines[0].index("verdict")] * 2
     assert lines[2].split()[0] == "1"
     assert lines[5] == "2 of 3 trials completed, 1 oom"
+
+
+def test_small_losses_keep_their_digits():
+    assert [format_loss(value) for value in (None, 0.0, 0.31234, 4.56789e-6, -0.5)] == [
+        NONE,
+        "0.0000",
+        "0.3123",
+        "4.568e-06",
+        "-0.5000",
+    ]

@@ -26,6 +26,7 @@ def test_what_we_ship_has_no_idle_setting(idle, cluster):
     [
         ("cluster.account=quant", "cluster.account=quant has no effect: cluster.kind=local submits no jobs"),
         ("cluster.currency=EUR", "cluster.currency=EUR has no effect: cluster.cost_per_node_hour=0 gives no price"),
+        ("sweep.check_nodes=false", "sweep.check_nodes=False has no effect: cluster.kind=local has no node but this"),
         ("sweep.poll_s=10", "sweep.poll_s=10.0 has no effect: cluster.kind=local asks no scheduler"),
         ("+data.text.zone=UTC", "data.text.zone=UTC has no effect: data.source=daily_csv has a layout of its own"),
         ("placement=slurm", "placement.policy=slurm has no effect: every trial runs on one node"),

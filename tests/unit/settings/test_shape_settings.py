@@ -38,6 +38,12 @@ def test_a_partitions_odd_characters_are_taken(name: str) -> None:
         ({"setup": ["echo a\nrm b"]}, "write it in one printable line"),
         ({"sbatch": {"time": "5"}}, "sbatch.time: this comes from cluster.time"),
         ({"sbatch": {"array": "0-3"}}, "sbatch.array: this comes from the sweep itself"),
+        (
+            {"sbatch": {"uid": "nobody"}},
+            "sbatch.uid: .*whoever starts the sweep: start it as that user",
+        ),
+        ({"sbatch": {"gid": 65534}}, "sbatch.gid: .*whoever starts the sweep"),
+        ({"sbatch": {"input": "x"}}, "sbatch.input: this comes from the sweep itself"),
         ({"sbatch": {"p": "main"}}, "sbatch.p: this is no long name of a flag"),
         ({"sbatch": {"comment": ""}}, "sbatch.comment: '' is no value: give one, true .* or false"),
         ({"sbatch": {"comment": "a\nb"}}, "sbatch.comment: .*one printable line"),

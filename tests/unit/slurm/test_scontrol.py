@@ -1,8 +1,8 @@
 import pytest
 
+from windtunnel.gres import count_gpus
 from windtunnel.slurm.scontrol import (
     Partition,
-    count_gpus,
     parse_config,
     parse_nodes,
     parse_partitions,

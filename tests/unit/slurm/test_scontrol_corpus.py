@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.slurm.scontrol import count_gpus, parse_nodes, parse_switches
+from windtunnel.gres import count_gpus
+from windtunnel.slurm.scontrol import parse_nodes, parse_switches
 
 CORPUS = Path(__file__).parents[3].parent / "shared" / "cases" / "topology"
 

@@ -1,0 +1,138 @@
+"""`windtunnel topology facts`, `lint` and `show`: what files say of a cluster's network and machines, for people."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from windtunnel.fabric.topology import Host, Topology
+
+_STDIN = "-"
+
+
+def add_topology_parsers(parser: argparse.ArgumentParser) -> None:
+    """Add the actions below the stage's own subcommand, which runs where none is named."""
+    actions = parser.add_subparsers(dest="topology_action", metavar="ACTION", help="for people; none is the stage")
+    facts = actions.add_parser("facts", help="print what is understood of a file, as JSON")
+    facts.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a file of any known kind, or -")
+    facts.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="hold every file of DIR/INDEX.csv against its facts"
+    )
+    facts.add_argument("--slurm-version", help="of the Slurm that printed the file, which its text does not say")
+    facts.set_defaults(func=_facts)
+    lint = actions.add_parser("lint", help="find what is wrong in a topology")
+    lint.add_argument(
+        "file", type=Path, nargs="?", metavar="FILE", help="topology.conf or other network (Slurm's own)"
+    )
+    lint.add_argument("--nodes", type=Path, help="the cluster's nodes: slurm.conf, `scontrol show node`, sinfo")
+    lint.set_defaults(func=_lint)
+    show = actions.add_parser("show", help="draw the tree of switches, and the map of GPUs, NICs and NUMA nodes")
+    show.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a file of any known kind (this cluster)")
+    show.add_argument("--svg", type=Path, metavar="OUT", help="write a drawing instead of text")
+    show.set_defaults(func=_show)
+
+
+def run_facts(file: Path, *, version: str | None) -> int:
+    """Print a file's facts; its mistakes are on standard error too, each with its place."""
+    from windtunnel.fabric.corpus import find_entry
+    from windtunnel.fabric.facts import collect_facts, render_finding
+
+    topology = _read(file)
+    entry = None if version is not None or str(file) == _STDIN else find_entry(file)
+    print(json.dumps(collect_facts(topology, version=version or (entry.version if entry else None)), indent=2))
+    for finding in topology.errors:
+        print(render_finding(finding, str(file)), file=sys.stderr)
+    return 0
+
+
+def run_corpus(folder: Path) -> int:
+    """Print each file whose facts are not all right; 1 where there is one."""
+    from windtunnel.fabric.corpus import check_corpus
+
+    checked = check_corpus(folder)
+    wrong = [item for item in checked if item.differences]
+    for item in wrong:
+        print("\n    ".join([item.file, *item.differences]))
+    print(f"{len(checked) - len(wrong)} of {len(checked)} files are understood as expected")
+    return 1 if wrong else 0
+
+
+def run_lint(file: Path | None, nodes: Path | None) -> int:
+    """Print what is wrong; 1 where something is an error, which Slurm itself would refuse."""
+    from windtunnel.errors import InputFileError
+    from windtunnel.fabric.facts import render_finding
+    from windtunnel.fabric.lint import lint_topology
+    from windtunnel.topology.live import read_live_hosts, read_live_network
+
+    network = read_live_network() if file is None else _read(file)
+    if not network.switches and not network.blocks and not network.findings:
+        raise InputFileError(f"{file or 'this cluster'} has no switch and no block: there is nothing to check")
+    cluster: Sequence[Host] | None = None
+    if nodes is not None:
+        cluster = _read(nodes).hosts
+    elif file is None:
+        cluster = read_live_hosts().hosts
+    findings = lint_topology(network, cluster)
+    for finding in findings:
+        print(render_finding(finding, str(file or "scontrol show topology")))
+    known = "" if cluster is not None else "; without --nodes the cluster's nodes were not compared"
+    print(f"{len(findings)} finding{'' if len(findings) == 1 else 's'}{known}")
+    return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def run_show(file: Path | None, svg: Path | None) -> int:
+    """Draw a file, or this cluster's network and this machine."""
+    from windtunnel.artifacts import write_atomic
+    from windtunnel.fabric.drawing import draw_topology
+    from windtunnel.fabric.outline import outline_topology
+    from windtunnel.fabric.svg import render_outline_svg
+
+    shown = _read_here() if file is None else [_read(file)]
+    if svg is not None:
+        branches = [branch for topology in shown for branch in outline_topology(topology)]
+        write_atomic(svg, render_outline_svg(branches, f"Topology of {file or 'this cluster'}").encode())
+        return 0
+    print("\n\n".join(draw_topology(topology) for topology in shown))
+    return 0
+
+
+def _read(file: Path) -> "Topology":
+    from windtunnel.fabric.corpus import read_text
+    from windtunnel.fabric.detect import parse_topology
+
+    if str(file) == _STDIN:
+        return parse_topology(sys.stdin.read(), "standard input")
+    return parse_topology(read_text(file), str(file))
+
+
+def _read_here() -> "list[Topology]":
+    from windtunnel.errors import ClusterError, CommandError
+    from windtunnel.topology.live import read_live_machine, read_live_network
+
+    machine = read_live_machine()
+    try:
+        return [read_live_network(), machine]
+    except (ClusterError, CommandError) as error:  # a machine without Slurm still has an inside
+        print(f"windtunnel: this machine alone, since the network is not known: {error}", file=sys.stderr)
+        return [machine]
+
+
+def _facts(args: argparse.Namespace) -> int:
+    from windtunnel.errors import SettingsError
+
+    if (args.file is None) == (args.corpus is None):
+        raise SettingsError("topology facts needs a FILE, or --corpus DIR")
+    if args.corpus is not None:
+        return run_corpus(args.corpus)
+    return run_facts(args.file, version=args.slurm_version)
+
+
+def _lint(args: argparse.Namespace) -> int:
+    return run_lint(args.file, args.nodes)
+
+
+def _show(args: argparse.Namespace) -> int:
+    return run_show(args.file, args.svg)
