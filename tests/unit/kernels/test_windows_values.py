@@ -60,7 +60,7 @@ def list_layouts(x_btc: torch.Tensor) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("columns", [1, 4, 70])
 def test_layout_in_memory_does_not_matter(columns: int) -> None:
-    x_btc = make_series("prices", 3 * 200, columns).reshape(3, 200, columns)
+    x_btc = make_series("prices", 3 * 60, columns).reshape(3, 60, columns)
     for name, x in list_layouts(x_btc).items():
         for moment, function in FUNCTIONS.items():
             truth = roll_reference(moment, x.contiguous(), 12, 5)
