@@ -108,9 +108,11 @@ inline typename Narrow<T>::type find_moment(const Rules& rules, const Lanes& lan
   }
 }
 
+constexpr int64_t kSamples = 32;
+
 // A value of the window that ends before `row`, or the series' first: the middle one of three.
 template <typename T>
-double choose_anchor(const Job<T>& job, const Column<T>& column, int64_t row) {
+double choose_value(const Job<T>& job, const Column<T>& column, int64_t row) {
   if (row + job.origin == 0) return is_number(column.at(row)) ? column.at(row) : 0;
   const int64_t first = later(-job.origin, row - job.window), last = row - 1;
   double a = column.at(first), b = column.at(first + (last - first) / 2), c = column.at(last);
@@ -120,6 +122,18 @@ double choose_anchor(const Job<T>& job, const Column<T>& column, int64_t row) {
   if (!is_number(b)) b = c;
   const double low = a < b ? a : b, high = a < b ? b : a;
   return c < low ? low : c > high ? high : c;
+}
+
+// About the mean of that window, so that sums stay small; one of its values where they are all equal.
+template <typename T>
+double choose_anchor(const Job<T>& job, const Column<T>& column, int64_t row) {
+  const double value = choose_value(job, column, row);
+  const int64_t first = later(-job.origin, row - job.window), step = 1 + (row - first) / kSamples;
+  double sum = 0, count = 0;
+  for (int64_t at = first; at < row; at += step)
+    if (is_number(column.at(at))) sum += column.at(at) - value, ++count;
+  const double anchor = count > 0 ? static_cast<double>(static_cast<T>(value + sum / count)) : value;
+  return is_number(anchor) ? anchor : value;
 }
 
 }  // namespace

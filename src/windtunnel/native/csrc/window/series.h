@@ -55,37 +55,82 @@ struct Series {
   // Rows up to `stop`; returns the first that cannot be trusted, and leaves no sums behind then.
   template <bool missing>
   int64_t advance(int64_t row, int64_t stop) {
-    const Rules rules = this->rules;
-    Lanes before = lanes;
+    Lanes now = lanes;
     Vec least = splat(rules.window);
-    for (; row < stop; row += kLanes) {
-      const int64_t width = sooner(kLanes, stop - row);
-      const double fill = missing ? __builtin_nan("") : before.anchor[0];
-      const Vec value = width == kLanes ? load(column.x + row) : load_some(column.x + row, width, fill);
-      const Change<moment, missing> change(value, load_old<missing>(row, width, fill), before.anchor);
-      Lanes now = before;
-      now.sum += scan(change.sum);
-      if constexpr (kSquares<moment>) now.squares += scan(change.squares);
-      if constexpr (missing) now.count += scan(change.count);
-      if constexpr (missing) least = now.count < least ? now.count : least;
-      const Vec loss = find_loss<moment>(rules, now);
-      if (__builtin_expect(lane_bits(loss > now.limit), 0)) now.limit = raise_limit(now.limit, loss);
-      Mask sound;
-      const auto result = find_moment<moment, missing, T>(rules, now, value, sound);
-      before.sum = spread_last(now.sum);
-      if constexpr (kSquares<moment>) before.squares = spread_last(now.squares);
-      if constexpr (missing) before.count = spread_last(now.count);
-      before.limit = spread_last(now.limit);
-      if (__builtin_expect(width == kLanes && row >= job.first, 1))
-        store(result, column.out + row);
-      else
-        for (int64_t lane = later(0, job.first - row); lane < width; ++lane) column.out[row + lane] = result[lane];
-      const int bad = ~lane_bits(sound) & ((1 << width) - 1);
-      if (__builtin_expect(bad, 0)) return row + __builtin_ctz(static_cast<unsigned>(bad));
+    while (row < stop) {
+      if constexpr (!missing)
+        if (row >= job.first) row = advance_fast(now, row, stop);
+      for (const int64_t soon = sooner(stop, row + 2 * kLanes); row < soon; row += kLanes) {
+        const int64_t width = sooner(kLanes, stop - row);
+        const int bad = ~step<missing>(now, row, width) & ((1 << width) - 1);
+        if (bad) return row + __builtin_ctz(static_cast<unsigned>(bad));
+        if constexpr (missing) least = now.count < least ? now.count : least;
+      }
     }
-    lanes = before;
+    lanes = now;
     if constexpr (missing) counted = lane_bits(least < rules.window) != 0;
     return stop;
+  }
+
+  // Eight rows at a time as long as all is well; returns the row where step must look closer.
+  int64_t advance_fast(Lanes& lanes, int64_t row, int64_t stop) const {
+    const Rules rules = this->rules;
+    const T* from = column.x;
+    const T* old = column.x - job.window;
+    T* out = column.out;
+    Lanes one = lanes, two = lanes;
+    Vec sum = lanes.sum, squares = lanes.squares;
+    for (; row + 2 * kLanes <= stop; row += 2 * kLanes) {
+      const Vec first = load(from + row), second = load(from + row + kLanes);
+      const Change<moment, false> a(first, load(old + row), one.anchor), b(second, load(old + row + kLanes), one.anchor);
+      const Vec a_sum = scan(a.sum), b_sum = scan(b.sum), middle = sum + spread_last(a_sum);
+      one.sum = sum + a_sum;
+      two.sum = middle + b_sum;
+      Vec squares_after = squares;
+      if constexpr (kSquares<moment>) {
+        const Vec a_squares = scan(a.squares), b_squares = scan(b.squares), halfway = squares + spread_last(a_squares);
+        one.squares = squares + a_squares;
+        two.squares = halfway + b_squares;
+        squares_after = halfway + spread_last(b_squares);
+      }
+      Mask sound, sound_two;
+      const auto result = find_moment<moment, false, T>(rules, one, first, sound);
+      const auto result_two = find_moment<moment, false, T>(rules, two, second, sound_two);
+      sound &= sound_two & (find_loss<moment>(rules, one) <= one.limit) & (find_loss<moment>(rules, two) <= one.limit);
+      if (__builtin_expect(lane_bits(sound) != 15, 0)) break;
+      store(result, out + row);
+      store(result_two, out + row + kLanes);
+      sum = middle + spread_last(b_sum);
+      squares = squares_after;
+    }
+    lanes.sum = sum;
+    lanes.squares = squares;
+    return row;
+  }
+
+  // Four rows; returns the bits of those that can be trusted.
+  template <bool missing>
+  __attribute__((noinline)) int step(Lanes& lanes, int64_t row, int64_t width) const {
+    const double fill = missing ? __builtin_nan("") : lanes.anchor[0];
+    const Vec value = width == kLanes ? load(column.x + row) : load_some(column.x + row, width, fill);
+    const Change<moment, missing> change(value, load_old<missing>(row, width, fill), lanes.anchor);
+    Lanes now = lanes;
+    now.sum += scan(change.sum);
+    if constexpr (kSquares<moment>) now.squares += scan(change.squares);
+    if constexpr (missing) now.count += scan(change.count);
+    const Vec loss = find_loss<moment>(rules, now);
+    if (lane_bits(loss > now.limit)) now.limit = raise_limit(now.limit, loss);
+    Mask sound;
+    const auto result = find_moment<moment, missing, T>(rules, now, value, sound);
+    if (width == kLanes && row >= job.first)
+      store(result, column.out + row);
+    else
+      for (int64_t lane = later(0, job.first - row); lane < width; ++lane) column.out[row + lane] = result[lane];
+    lanes.sum = spread_last(now.sum);
+    lanes.squares = spread_last(now.squares);
+    lanes.count = spread_last(now.count);
+    lanes.limit = spread_last(now.limit);
+    return lane_bits(sound);
   }
 
   template <bool missing>
@@ -100,7 +145,7 @@ struct Series {
   }
 
   // Each lane's limit from the rows up to its own, with room, so that this happens seldom.
-  __attribute__((noinline)) static Vec raise_limit(Vec limit, Vec loss) {
+  static Vec raise_limit(Vec limit, Vec loss) {
     double last = limit[0];
     for (int lane = 0; lane < kLanes; ++lane) {
       if (loss[lane] > last) last = 1.5 * loss[lane];

@@ -81,6 +81,39 @@ struct Strip {
         if (!(bad >> (vec * kLanes + lane) & 1)) lanes[vec].count[lane] = counts[vec][lane];
   }
 
+  // All eight columns up to and with the first row where one cannot be trusted; returns the row after it.
+  int64_t advance_fast(Lanes* lanes, int64_t row, int64_t stop, int& bad, int64_t* good) const {
+    const Rules rules = this->rules;
+    const int64_t x_row = job.x_row, out_row = job.out_row;
+    const T* from = x + row * x_row;
+    const T* old = from - job.window * x_row;
+    T* to = out + row * out_row;
+    Lanes one = lanes[0], two = lanes[1];
+    for (; row < stop && bad == 0; ++row, from += x_row, old += x_row, to += out_row) {
+      const Vec value = load(from), value_two = load(from + kLanes);
+      add(one, Change<moment, false>(value, load(old), one.anchor));
+      add(two, Change<moment, false>(value_two, load(old + kLanes), two.anchor));
+      Mask sound, sound_two;
+      const auto result = find_moment<moment, false, T>(rules, one, value, sound);
+      const auto result_two = find_moment<moment, false, T>(rules, two, value_two, sound_two);
+      store(result, to);
+      store(result_two, to + kLanes);
+      if (__builtin_expect(lane_bits(sound & sound_two) != 15, 0))
+        bad = ~(lane_bits(sound) | lane_bits(sound_two) << kLanes) & all();
+    }
+    for (int lane = 0; lane < kStripColumns; ++lane)
+      if (bad >> lane & 1) good[lane] = row - 1;
+    lanes[0] = one;
+    lanes[1] = two;
+    return row;
+  }
+
+  void add(Lanes& lanes, const Change<moment, false>& change) const {
+    lanes.sum += change.sum;
+    if constexpr (kSquares<moment>) lanes.squares += change.squares;
+    lanes.limit = larger(find_loss<moment>(rules, lanes), lanes.limit);
+  }
+
   // Rows up to `stop`; the bits of columns that cannot be trusted, each from row good[column] on.
   template <bool missing>
   int advance(int64_t row, int64_t stop, int64_t* good) {
@@ -89,6 +122,8 @@ struct Strip {
     Lanes now[kVecs] = {lanes[0], lanes[1]};
     int bad = 0;
     Vec least = splat(rules.window);
+    if constexpr (!missing)
+      if (width == kStripColumns && row >= job.first) row = advance_fast(now, row, stop, bad, good);
     for (; row < stop; ++row) {
       const T* from = x + row * x_row;
       T* to = out + row * out_row;

@@ -60,6 +60,11 @@ inline Vec load(const T* from) {
   return __builtin_convertvector(narrow, Vec);
 }
 
+#if defined(__AVX__)
+// What the compiler makes of the general form goes through memory.
+inline Vec load(const float* from) { return reinterpret_cast<Vec>(_mm256_cvtps_pd(_mm_loadu_ps(from))); }
+#endif
+
 // The first `count` lanes; the others are `fill`.
 template <typename T>
 __attribute__((noinline)) Vec load_some(const T* from, int64_t count, double fill) {
