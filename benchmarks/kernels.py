@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from benchmarks.harness import Part, PartResult, Row, Side, make_row, run_paired
-from benchmarks.kernels_data import MOST_ROWS, make_noise, read_real_series
+from benchmarks.kernels_data import make_noise, read_real_series
 from windtunnel.kernels import windows
 from windtunnel.statistics import Interval
 
@@ -27,7 +27,7 @@ COLUMN_SHAPES = ((400_000, 16), (100_000, 64))
 
 def run_error(quick: bool) -> PartResult:
     """|ours - truth| / max(|truth|, 1e-6 s) in float32, the worst of each operator; s is that of absolute inputs."""
-    series = read_real_series(rows=20_000 if quick else MOST_ROWS)
+    series = read_real_series(rows=5_000, files=1) if quick else read_real_series()
     errors: dict[str, list[float]] = {moment: [] for moment in MOMENTS}
     nans = 0
     for values in series.values():
@@ -72,7 +72,7 @@ def find_error(ours: torch.Tensor, truth: torch.Tensor, scale: torch.Tensor) -> 
 
 def run_series(quick: bool) -> PartResult:
     """One series on one core, each type by its own bottleneck; of z-score, bottleneck's parts in float64."""
-    rows = 100_000 if quick else SERIES_ROWS
+    rows = 20_000 if quick else SERIES_ROWS
     noise = make_noise(rows)
     parts = []
     for bits, dtype in ((64, np.float64), (32, np.float32)):
@@ -116,7 +116,7 @@ def run_frames(quick: bool) -> PartResult:
     import pandas
     import polars
 
-    noise = make_noise(100_000 if quick else SERIES_ROWS // 5)
+    noise = make_noise(20_000 if quick else SERIES_ROWS // 5)
     series, column = pandas.Series(noise), polars.Series(noise)
     libraries: dict[str, Callable[[str], Callable[[Any, int], Any]]] = {
         "pandas": lambda moment: lambda _, window: getattr(series.rolling(window), moment)(),

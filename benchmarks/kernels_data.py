@@ -14,8 +14,8 @@ from windtunnel.errors import InputFileError
 LEAN = ROOT.parent / "shared" / "data" / "lean"
 # Each file, and its columns of prices.
 FILES = {
-    "equity_usa_tick_aig_20131009_quote": (1, 3),
     "equity_usa_tick_aig_20131009_trade": (1,),
+    "equity_usa_tick_aig_20131009_quote": (1, 3),
     "equity_usa_tick_spy_20131008_trade": (1,),
     "future_comex_tick_gc_20131007_trade": (1,),
     "forex_fxcm_tick_eurusd_20140508_quote": (1, 2),
@@ -24,10 +24,10 @@ FILES = {
 MOST_ROWS = 100_000
 
 
-def read_real_series(*, rows: int = MOST_ROWS) -> dict[str, NDArray[np.float32]]:
+def read_real_series(*, rows: int = MOST_ROWS, files: int = len(FILES)) -> dict[str, NDArray[np.float32]]:
     """Prices above zero and their logarithms as float32, by file and column; raises InputFileError without."""
     series = {}
-    for name, columns in FILES.items():
+    for name, columns in list(FILES.items())[:files]:
         for column in columns:
             prices = read_prices(LEAN / f"{name}.zip", column)[:rows]
             series[f"{name} {column}"] = prices.astype(np.float32)
