@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from windtunnel.errors import ClusterError
-from windtunnel.native.library import ABI_VERSION, LIBRARY_FILE, load_library, open_library
+from windtunnel.native.library import ABI_VERSION, LIBRARY_FILE, OPERATORS_FILE, load_library, open_library
 
 
 def test_the_built_library_has_the_interface_that_python_expects() -> None:
@@ -15,6 +15,13 @@ def test_the_built_library_has_the_interface_that_python_expects() -> None:
 def test_the_library_needs_neither_torch_nor_python() -> None:
     content = LIBRARY_FILE.read_bytes()
     assert not [name for name in (b"libtorch", b"libc10", b"libpython") if name in content]
+
+
+def test_the_operators_use_no_symbol_of_python_and_of_torch_its_stable_ones_alone() -> None:
+    content = OPERATORS_FILE.read_bytes()
+    assert b"libtorch_cpu.so" in content
+    assert b"torch_parallel_for" in content
+    assert not [name for name in (b"libpython", b"PyObject", b"_ZN2at", b"_ZN3c1010TensorImpl") if name in content]
 
 
 def test_a_missing_library_says_how_to_build_it(tmp_path: Path) -> None:
