@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from windtunnel.ingest.columns import read_piece
+from windtunnel.ingest.columns import read_piece, sort_rows
 from windtunnel.ingest.files import RawFile
 from windtunnel.ingest.rows import LINE, RAW, REASON
 from windtunnel.ingest.sources.base import Run, Source
@@ -32,7 +32,8 @@ class Reading:
 def read_raw(source: Source, raw: RawFile, *, max_rows: int | None = None) -> Reading:
     """Read the one text of `raw`; rows in are kept or rejected, or this fails."""
     (part,) = source.identify(raw)
-    rows = read_piece(source.read(raw, part, Run(max_rows=max_rows)), part.columns)
-    arrays = {name: array for name, array in rows.join().items() if name != "flags"}
+    parts: list[Any] = []
+    rows = read_piece(source.read(raw, part, Run(max_rows=max_rows)), part.columns, parts.append)
+    arrays = {name: array for name, array in sort_rows(parts).items() if name != "flags"}
     assert rows.rows_in == len(rows.rejected) + (len(arrays["time_ns"]) if arrays else 0)
     return Reading(part.columns, arrays, rows.rows_in, rows.rejected, rows.flagged, part.notes)

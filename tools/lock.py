@@ -21,7 +21,7 @@ MATRIX = ROOT / "build" / "matrix"
 # What each rule's conda environment asks for by name; the versions come from the lock.
 CONDA = {
     "base": ["hydra-core", "pydantic", "pyyaml", "snakemake", "submitit"],
-    "ingest": ["arch", "h5py", "hdf5plugin", "mpi4py", "numpy", "polars", "pydantic", "pyyaml", "zstandard"],
+    "ingest": ["arch", "h5py", "hdf5plugin", "isal", "mpi4py", "numpy", "polars", "pydantic", "pyyaml", "zstandard"],
     "features": ["h5py", "hdf5plugin", "numpy", "polars", "pydantic", "pyyaml", "torch"],
     "train": ["h5py", "hdf5plugin", "numpy", "pydantic", "pyyaml", "torch"],
     "report": ["numpy", "plotly", "polars", "pydantic", "pyyaml"],

@@ -18,47 +18,41 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class PieceRows:
-    """A whole piece: its rows in the file's order, in parts, and what did not fit."""
+    """A whole piece, but for the rows that were kept: how many there were, and what did not fit."""
 
-    parts: tuple[Arrays, ...]
+    kept: int
     rows_in: int
     lines: int
     rejected: pl.DataFrame
     flagged: dict[str, int]
 
-    @property
-    def kept(self) -> int:
-        """Rows that did fit."""
-        return sum(len(part["time_ns"]) for part in self.parts)
 
-    def join(self) -> Arrays:
-        """All rows in order of time; those of equal time keep the file's order. Nothing where no row was kept."""
-        if not self.parts:
-            return {}
-        joined = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
-        return _sort_by_time(joined)
-
-
-def read_piece(
-    batches: Iterable[Batch], columns: Sequence[Column], *, tell: Callable[[Arrays], None] | None = None
-) -> PieceRows:
-    """The batches of one piece, flagged; `tell` is called with each part as soon as it is there."""
+def read_piece(batches: Iterable[Batch], columns: Sequence[Column], take: Callable[[Arrays], None]) -> PieceRows:
+    """Give the rows of one piece to `take`, part after part in the file's order, each part with its flags."""
     flagger = Flagger()
-    parts, rejected, rows_in, lines = [], [], 0, 0
-    flagged: list[dict[str, int]] = []
+    kept = rows_in = lines = 0
+    flagged, rejected = [], []
     for batch in batches:
         arrays = make_arrays(batch.frame, columns)
         undefined = batch.frame[UNDEFINED].to_numpy() if UNDEFINED in batch.frame.columns else None
         flags = flagger.flag(arrays, undefined)
         if len(flags):
-            parts.append({**arrays, FLAGS_COLUMN.name: flags})
             flagged.append(count_flags(flags))
-            if tell is not None:
-                tell(parts[-1])
+            take({**arrays, FLAGS_COLUMN.name: flags})
+        kept += len(flags)
         rejected.append(batch.rejected)
         rows_in += batch.rows_in
         lines += batch.lines
-    return PieceRows(tuple(parts), rows_in, lines, join_rejected(rejected), add_counts(flagged))
+    return PieceRows(kept, rows_in, lines, join_rejected(rejected), add_counts(flagged))
+
+
+def sort_rows(parts: Sequence[Arrays]) -> Arrays:
+    """All rows in order of time; those of equal time keep their order. Nothing where there are no parts."""
+    if not parts:
+        return {}
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(joined["time_ns"], kind="stable")
+    return {name: array[order] for name, array in joined.items()}
 
 
 def make_arrays(frame: pl.DataFrame, columns: Sequence[Column]) -> Arrays:
@@ -80,11 +74,3 @@ def _make_array(values: pl.Series, dtype: str) -> NDArray[Any]:
     if dtype.startswith("S"):
         return map_codes(values, lambda code: code.encode(), dtype)
     return values.to_numpy().astype(dtype, copy=False)
-
-
-def _sort_by_time(arrays: Arrays) -> Arrays:
-    time_ns = arrays["time_ns"]
-    if bool(np.all(time_ns[1:] >= time_ns[:-1])):
-        return arrays
-    order = np.argsort(time_ns, kind="stable")
-    return {name: array[order] for name, array in arrays.items()}

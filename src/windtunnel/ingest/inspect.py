@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.columns import read_piece
@@ -100,10 +102,8 @@ def _inspect_part(raw: RawFile, part: Part, source: Source, settings: DataSettin
     rejected: list[pl.DataFrame] = []
     batches = source.read(raw, part, Run(piece_bytes=settings.shard_text))
     for _, group in groupby(batches, key=lambda batch: batch.piece):
-        rows = read_piece(group, part.columns)
+        rows = read_piece(group, part.columns, lambda arrays: spans.append(_span(arrays["time_ns"])))
         check_rows(raw.spec, rows)
-        times = [part["time_ns"] for part in rows.parts]
-        spans += [(int(time_ns.min()), int(time_ns.max())) for time_ns in times]
         kept += rows.kept
         rows_in += rows.rows_in
         flagged.append(rows.flagged)
@@ -126,6 +126,10 @@ def _inspect_part(raw: RawFile, part: Part, source: Source, settings: DataSettin
         notes=part.notes,
         quarantined=_group_reasons(rejected),
     )
+
+
+def _span(time_ns: NDArray[np.int64]) -> tuple[int, int]:
+    return int(time_ns.min()), int(time_ns.max())
 
 
 def _describe_time(part: Part) -> str:

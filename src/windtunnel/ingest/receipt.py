@@ -73,13 +73,23 @@ def write_receipt(folder: Path, stem: str, receipt: Receipt) -> None:
 
 def read_receipt(folder: Path, stem: str, piece: int, *, key: str) -> Receipt | None:
     """The receipt of a piece with this key; None where it was never made, cut off, or of something else."""
-    try:
-        receipt = read_artifact(receipt_path(folder, stem, piece), Receipt)
-    except (InputFileError, ArtifactError):
-        return None
-    return receipt if receipt.key == key and receipt.piece == piece else None
+    receipt = _read(folder, stem, piece)
+    return receipt if receipt is not None and receipt.key == key and receipt.piece == piece else None
+
+
+def was_of_another_file(folder: Path, stem: str, *, input_sha256: str) -> bool:
+    """Whether the shard of this name was made of other bytes than the raw file has now."""
+    receipt = _read(folder, stem, 0)
+    return receipt is not None and receipt.shard is not None and receipt.shard.input_sha256 != input_sha256
 
 
 def is_right(folder: Path, receipt: Receipt) -> bool:
     """Whether the shard of a receipt is what was published."""
     return receipt.shard is None or not check_shard(folder, receipt.shard)
+
+
+def _read(folder: Path, stem: str, piece: int) -> Receipt | None:
+    try:
+        return read_artifact(receipt_path(folder, stem, piece), Receipt)
+    except (InputFileError, ArtifactError):
+        return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from windtunnel.ingest.files import hash_raw_file
 from windtunnel.ingest.partition import list_runs
-from windtunnel.ingest.receipt import Receipt, is_right, make_key, read_receipt
+from windtunnel.ingest.receipt import Receipt, is_right, make_key, read_receipt, was_of_another_file
 from windtunnel.ingest.sources.base import Run
 from windtunnel.ingest.work import Job
 from windtunnel.settings.data import DataSettings
@@ -31,6 +31,8 @@ def _survey(job: Job, settings: DataSettings, sha256: str, *, folder: Path, rank
     stem = job.part.stem
     key = make_key(settings, stem=stem, member=job.part.member.name, input_sha256=sha256)
     known = replace(job, sha256=sha256, key=key)
+    if was_of_another_file(folder, stem, input_sha256=sha256):
+        print(f"ingest: {job.raw.spec} is not the file that {stem}.h5 was made of: it is read again", flush=True)
     found = _read_receipts(folder, known, is_open=settings.max_rows is not None)
     right = {piece: receipt for piece, receipt in found.items() if is_right(folder, receipt)}
     if settings.max_rows is not None:  # rows are counted from the beginning

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from windtunnel.errors import LostRowsError
-from windtunnel.ingest.columns import Arrays, PieceRows, read_piece
+from windtunnel.ingest.columns import Arrays, PieceRows, read_piece, sort_rows
 from windtunnel.ingest.files import RawFile, check_unchanged, read_ahead
 from windtunnel.ingest.flags import FLAGS_COLUMN
 from windtunnel.ingest.quarantine import list_rows
@@ -44,35 +44,37 @@ class Task:
 
 
 class _EarlyShard:
-    """A shard that is written while its rows are read, as long as they come in order of time."""
+    """A shard that is written while its rows are read, as long as they come in order of time.
+
+    What is written is not kept in memory besides: once a row is out of order, it is taken back from the file.
+    """
 
     def __init__(self, open_writer: Callable[[], ShardWriter]) -> None:
         self._open_writer = open_writer
         self._writer: ShardWriter | None = None
         self._last_ns: int | None = None
-        self._is_ordered = True
+        self._unordered: list[Arrays] = []
 
     def add(self, arrays: Arrays) -> None:
-        """Write rows, or once they are out of order leave all to the end."""
+        """Write rows, or once they are out of order keep all to the end."""
         time_ns = arrays[TIME_COLUMN.name]
         follows = self._last_ns is None or time_ns[0] >= self._last_ns
-        self._is_ordered = self._is_ordered and follows and bool(np.all(time_ns[1:] >= time_ns[:-1]))
-        if self._is_ordered:
+        if not self._unordered and follows and bool(np.all(time_ns[1:] >= time_ns[:-1])):
             self._last_ns = int(time_ns[-1])
             self._writer = self._writer or self._open_writer()
             self._writer.append(arrays)
-        else:
-            self.discard()
+            return
+        if self._writer is not None:
+            self._unordered.append(dict(self._writer.take_back()))
+            self._writer = None
+        self._unordered.append(arrays)
 
-    def publish(self, rows: PieceRows) -> ShardEntry | None:
+    def publish(self) -> ShardEntry | None:
         """The shard of all rows; None where there are none."""
-        if rows.kept == 0:
-            return None
-        if not self._is_ordered:
+        if self._unordered:
             self._writer = self._open_writer()
-            self._writer.append(rows.join())
-        assert self._writer is not None, "rows were kept and none was added"
-        return self._writer.publish()
+            self._writer.append(sort_rows(self._unordered))
+        return self._writer.publish() if self._writer is not None else None
 
     def discard(self) -> None:
         """Leave nothing of what is not published."""
@@ -121,9 +123,9 @@ def _split_pieces(batches: Iterator[Batch], run: Run) -> Iterator[Iterable[Batch
 def _make_piece(job: Job, piece: int, batches: Iterable[Batch], *, settings: DataSettings, folder: Path) -> Receipt:
     shard = _EarlyShard(lambda: _open_writer(job, piece, settings, folder))
     try:
-        rows = read_piece(batches, job.part.columns, tell=shard.add)
+        rows = read_piece(batches, job.part.columns, shard.add)
         check_rows(job.raw.spec, rows)
-        entry = shard.publish(rows)
+        entry = shard.publish()
     finally:
         shard.discard()
     return Receipt(

@@ -12,6 +12,8 @@ from windtunnel.errors import ClusterError
 ABI_VERSION = 1
 BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
+OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
+"""Operators for torch, which `windtunnel.kernels` loads."""
 
 _POINTER = ctypes.c_void_p
 _MOMENTS_ARGUMENTS = (

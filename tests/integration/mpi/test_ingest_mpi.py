@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -118,6 +119,31 @@ def test_one_long_file_is_split_over_ranks_into_the_same_shards(mpiexec, tmp_pat
         assert "% done, about" in finished.stdout
     assert read_outputs(tmp_path / "n3") == read_outputs(tmp_path / "n1")
     assert len(read_outputs(tmp_path / "n1")[0]) == 9
+
+
+def test_after_a_kill_the_same_command_goes_on_from_the_shards_that_are_whole(mpiexec, tmp_path):
+    rows = "".join(f"{1_650_000_000_000 + i},{i}.5,{i % 9}\n" for i in range(60_000))
+    (tmp_path / "long.csv").write_text(f"ts,price,size\n{rows}")
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"dataset: d\nsource: delimited\nshard_text: 30000\nfiles: ['{tmp_path / 'long.csv'}']\n")
+    out = tmp_path / "out"
+    argv = [*mpiexec, "-n", "2", sys.executable, "-c", PROGRAM, str(path), str(out / "MANIFEST.json")]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env=clean_env(), start_new_session=True
+    ) as running:
+        while "rows kept" not in running.stdout.readline():
+            assert running.poll() is None, "it ended before it wrote a shard"
+        os.killpg(running.pid, signal.SIGKILL)
+    assert not (out / "MANIFEST.json").exists()
+    left = {receipt.stem: (out / f"{receipt.stem}.h5").stat().st_mtime_ns for receipt in out.glob(".receipts/*.json")}
+    assert left
+    assert run_ranks(mpiexec, 2, PROGRAM, path, out / "MANIFEST.json").returncode == 0
+    assert {stem: (out / f"{stem}.h5").stat().st_mtime_ns for stem in left} == left
+    assert run_ranks(mpiexec, 1, PROGRAM, path, tmp_path / "whole/MANIFEST.json").returncode == 0
+    files, content = read_outputs(out)
+    assert ({name: data for name, data in files.items() if not name.endswith(".tmp")}, content) == read_outputs(
+        tmp_path / "whole"
+    )
 
 
 def test_shards_of_one_process_are_kept_by_three_ranks(mpiexec, tmp_path, settings):

@@ -102,6 +102,7 @@ def test_the_wheel_carries_workflow_conf_profiles_and_the_library(site):
     package = Path(finished.stdout.strip()).parent
     assert site in package.parents
     assert (package / "native/libwindtunnel.so").is_file()
+    assert (package / "native/libwindtunnel_torch.so").is_file()
     for name in ("Snakefile", "conf/config.yaml", "workflow/rules/sweep.smk", "cluster_profiles/slurm/config.yaml"):
         assert (package / "project" / name).is_file(), name
 

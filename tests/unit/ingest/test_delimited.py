@@ -38,7 +38,8 @@ def pack(members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
-            archive.writestr(name, data)
+            # Without the moment: the bytes are parts of tests' names.
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
@@ -241,6 +242,13 @@ def test_scaled_prices_are_divided_and_other_numbers_are_not(tmp_path):
     reading = read(tmp_path, HEAD + f"{MS},475000,100\n{MS + 1},484700,200\n", price_scale=10_000)
     assert reading.arrays["price"].tolist() == [47.5, 48.47]
     assert reading.arrays["size"].tolist() == [100, 200]
+
+
+def test_prices_that_look_scaled_are_noted_until_told(tmp_path):
+    text = HEAD + f"{MS},475000,100\n{MS + 1},484700,200\n"
+    assert "data.text.price_scale" in " ".join(read(tmp_path, text).notes)
+    assert not read(tmp_path, text, price_scale=10_000).notes
+    assert not read(tmp_path, HEAD + f"{MS},475,100\n").notes
 
 
 def test_event_time_receive_time_and_sequence_are_all_kept(tmp_path):

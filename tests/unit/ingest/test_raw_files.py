@@ -3,11 +3,13 @@ import io
 import os
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
 from windtunnel.errors import InputFileError
 from windtunnel.ingest.files import count_lines, cut_lines, find_raw_file, read_ahead, read_blocks
+from windtunnel.ingest.unpack import list_members, open_member
 
 
 def test_a_missing_an_empty_and_a_folder_are_refused_by_name(tmp_path):
@@ -97,3 +99,21 @@ def test_lines_are_counted_and_cut_with_or_without_a_last_newline():
     assert [count_lines(data) for data in (b"a\nb\n", b"a\nb", b"a\n\nb")] == [2, 2, 3]
     assert cut_lines(b"a\nb\nc", 2) == b"a\nb\n"
     assert cut_lines(b"a\nb\nc", 3) == b"a\nb\nc"
+
+
+def test_a_zip_is_inflated_by_whichever_method_it_has_and_its_checksum_holds(tmp_path):
+    data = b"1,2,3\n" * 50_000
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        path = tmp_path / f"{method}.zip"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("a.csv", data)
+        raw = find_raw_file(str(path))
+        (member,) = list_members(raw)
+        with open_member(raw, member) as stream:
+            assert b"".join(read_blocks(stream, None)) == data
+    damaged = bytearray((tmp_path / "0.zip").read_bytes())
+    damaged[1000] ^= 1
+    (tmp_path / "0.zip").write_bytes(bytes(damaged))
+    raw = find_raw_file(str(tmp_path / "0.zip"))
+    with pytest.raises(InputFileError, match="is a damaged zip"), open_member(raw, member) as stream:
+        stream.read()

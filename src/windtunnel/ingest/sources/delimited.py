@@ -18,6 +18,8 @@ from windtunnel.ingest.unpack import Member, list_members, open_member
 from windtunnel.settings.data import DataSettings
 
 SAMPLE_BYTES = 256 << 10
+_SCALED_FROM = 100_000
+"""Of most prices, in whole numbers: few things cost so much and have no fraction."""
 _SUFFIXES = re.compile(r"(\.(csv|txt|tsv|dat|gz|zst|zip))+$", re.IGNORECASE)
 
 
@@ -77,6 +79,13 @@ def _read_sample(raw: RawFile, member: Member) -> bytes:
     return data[:whole] if whole and len(data) == SAMPLE_BYTES else data
 
 
+def _looks_scaled(texts: pl.Series) -> bool:
+    values = texts.cast(pl.Float64, strict=False).drop_nulls()
+    known = values.filter(values > 0)
+    is_whole = len(known) > 0 and bool((known % 1 == 0).all())
+    return is_whole and 2 * int((known >= _SCALED_FROM).sum()) > len(known)
+
+
 def _describe_sample(sample: bytes, layout: TextLayout) -> Iterator[str]:
     if sample.startswith(BOM):
         yield "starts with a byte-order mark"
@@ -84,9 +93,11 @@ def _describe_sample(sample: bytes, layout: TextLayout) -> Iterator[str]:
         yield "lines end in CRLF"
     if not layout.has_header:
         yield "has no header"
+    rows = split_lines(sample[layout.head_bytes :])
+    split, _ = split_fields(rows, layout.fields, delimiter=layout.delimiter, quotes=True)
+    if layout.price_scale == 1 and any(_looks_scaled(split[name]) for name in layout.prices):
+        yield "prices are large whole numbers: if they are multiplied, set data.text.price_scale, such as 10000"
     if (layout.time_form.kind, layout.time_form.unit) == ("epoch", "ns"):
-        rows = split_lines(sample[layout.head_bytes :])
-        split, _ = split_fields(rows, layout.fields, delimiter=layout.delimiter, quotes=True)
         values = join_times(split, layout.times).cast(pl.Int64, strict=False).drop_nulls().to_list()
         if loses_digits(values):
             yield "times have been through float64: all are multiples of 256 ns, none is exact"
