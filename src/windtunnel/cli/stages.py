@@ -54,12 +54,12 @@ def featurize(args: Namespace) -> None:
 
 def topology(args: Namespace) -> None:
     """The partition's nodes and switches, and a timed all-reduce."""
-    from windtunnel.topology.run import run_topology
-
     if args.settings is None or args.out is None or args.collectives is None:
         raise SettingsError(
             "topology needs --settings, --out and --collectives as the workflow gives them, or facts, lint or show"
         )
+    from windtunnel.topology.run import run_topology
+
     _see_whole_job()
     run_topology(read_settings(ClusterSettings, args.settings), out=args.out, collectives=args.collectives)
 

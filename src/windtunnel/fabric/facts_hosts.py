@@ -22,6 +22,7 @@ def collect_node_facts(topology: Topology) -> dict[str, Any]:
         "gres": _one_or_each(hosts, lambda host: host.gres_text),
         "state": _one_or_each(hosts, lambda host: host.state),
         "weight": _one_or_each(hosts, lambda host: host.weight),
+        "used": _one_or_each(hosts, lambda host: None if host.gres_used is None else host.gres_used.gpus),
         "cfgtres_gpu": _one_or_each(hosts, lambda host: host.tres_gpus),
     }
 

@@ -49,6 +49,8 @@ def collect_network_facts(topology: Topology) -> dict[str, Any]:
         "glued": bool(topology.find("glued")),
         "records": topology.records,
     }
+    if topology.cables is not None:
+        facts["links"] = topology.cables
     if topology.plugin == "block":
         facts |= _collect_block_facts(topology)
     elif topology.switches:

@@ -14,6 +14,7 @@ def collect_nccl_facts(topology: Topology) -> dict[str, Any]:
     return {
         "op": timings.operation,
         "n_ranks": timings.ranks,
+        "n_nodes": len(timings.hosts) or None,
         **_collect_sizes(timings.rows),
         "zero_size_rows": sum(row.size_bytes == 0 for row in timings.rows),
         "avg_busbw": timings.average_busbw,

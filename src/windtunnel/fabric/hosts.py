@@ -4,6 +4,7 @@ from windtunnel.errors import ClusterError
 from windtunnel.fabric.topology import Finding, place_of
 from windtunnel.hostlist import expand_hostlist
 
+_EVERY_NODE = "ALL"
 ABSENT = frozenset({"", "(null)", "N/A", "n/a", "none", "NONE", "None"})
 
 
@@ -30,6 +31,8 @@ def read_record_hosts(
 def _expand(text: str) -> tuple[tuple[str, ...], str]:
     if text in ABSENT:
         return (), ""
+    if text.upper() == _EVERY_NODE:
+        return (), f"{text} stands for every node of slurm.conf: its names are unknown"
     try:
         return tuple(expand_hostlist(text)), ""
     except ClusterError as error:

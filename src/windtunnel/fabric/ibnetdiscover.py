@@ -30,6 +30,8 @@ class _Device:
     line: int
     neighbours: list[str] = field(default_factory=list)
     """Ids, one a cable."""
+    ports: list[tuple[str, str]] = field(default_factory=list)
+    """Of each cable: the port here, and at the other end."""
 
 
 def is_section(line: str) -> bool:
@@ -54,6 +56,7 @@ def parse_ibnetdiscover(text: str) -> Topology:
         switches=switches,
         hosts=hosts,
         records=len(devices),
+        cables=_count_cables(devices),
         findings=tuple(findings),
     )
 
@@ -71,6 +74,7 @@ def _read_devices(text: str, findings: list[Finding]) -> dict[str, _Device]:
                 findings.append(Finding("warning", "no-device", "a port stands before any device", number, 1))
             else:
                 current.neighbours.append(f"{match[2]}-{match[3]}")
+                current.ports.append((match[1], match[4]))
                 said = _DESCRIPTION.search(line, match.end())
                 others.setdefault(f"{match[2]}-{match[3]}", (said[1].strip() if said else "", number))
         elif line.startswith("["):
@@ -123,6 +127,16 @@ def _read_tree(
             findings.append(Finding("warning", "not-a-tree", text, device.line, 1))
         switches.append(Switch(names[key], UNKNOWN_LEVEL if level is None else level, hosts, below))
     return tuple(switches)
+
+
+def _count_cables(devices: Mapping[str, _Device]) -> int:
+    """Each once, though both ends tell of it."""
+    ends = (
+        frozenset({(key, here), (other, there)})
+        for key, device in devices.items()
+        for other, (here, there) in zip(device.neighbours, device.ports, strict=True)
+    )
+    return len(set(ends))
 
 
 def _join_cables(devices: Mapping[str, _Device]) -> dict[str, list[str]]:

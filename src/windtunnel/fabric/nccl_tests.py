@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from windtunnel.fabric.nccl_guess import find_operation, find_ranks
 from windtunnel.fabric.timings import Sample, TimingRow, Timings
-from windtunnel.fabric.topology import Finding, Topology
+from windtunnel.fabric.topology import Finding, Topology, unique
 
 _PREFIX = re.compile(r"^(?:\[[^\]]*\d+,\d+\]<std(?:out|err)>:\s?|\s*[\w.-]+: (?=\s*[#\d]))")
 _PROGRAM = re.compile(
     r"\b(all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|gather|scatter|sendrecv|hypercube)_perf\b"
 )
-_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s")
+_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+\d+ on\s+(\S+)")
 _AVERAGE = re.compile(r"^#?\s*Avg bus bandwidth\s*:\s*([-+.\deE]+)")
 _VERSION = re.compile(r"^#\s*nccl-tests version (\S+)")
 _ELLIPSIS = re.compile(r"^#?\s*(?:\.\.\.+|…)\s*$")
@@ -60,6 +60,7 @@ def parse_nccl_tests(text: str) -> Topology:
         rows=tuple(rows),
         average_busbw=float(average) if average is not None and _NUMBER.fullmatch(average) else None,
         version=version,
+        hosts=() if listed is None else unique(m[3] for line in lines if (m := _RANK.match(line)) is not None),
         truncated=average is None,
         elided=any(_ELLIPSIS.match(line) for line in lines),
     )
@@ -127,10 +128,11 @@ def _count_listed(lines: Sequence[str]) -> int | None:
     """Ranks of the list of devices; None where there is none, it was cut, or its groups differ in size."""
     groups: dict[str, set[int]] = {}
     for line in lines:
-        if match := _RANK.match(line):
-            groups.setdefault(match[2] or "0", set()).add(int(match[1][:9]))
-        elif groups and _CUT_RANKS.match(line) and not _ELLIPSIS.match(line):
+        match = _RANK.match(line)
+        if (match or groups) and _CUT_RANKS.match(line) and not _ELLIPSIS.match(line):
             return None
+        if match:
+            groups.setdefault(match[2] or "0", set()).add(int(match[1][:9]))
     sizes = {len(ranks) for ranks in groups.values()}
     everyone = set().union(*groups.values())
     return sizes.pop() if len(sizes) == 1 and everyone == set(range(len(everyone))) else None

@@ -50,7 +50,7 @@ def split_affinities(
     elif not words:
         cells = dict.fromkeys(names, "")
     else:
-        placed = _place_by_tabs(rest, names) if "\t" in rest else _place_by_blanks(line, start, titles)
+        placed = _place_by_tabs(line, start, names) if "\t" in rest else _place_by_blanks(line, start, titles)
         if placed is None:
             text = f"cells {' '.join(words)!r} cannot be told apart: blank ones among {len(names)} columns"
             findings.append(Finding("warning", "unplaced-cells", text, number, start + 1))
@@ -69,8 +69,10 @@ def is_clipped(cpus: str | None) -> bool:
     return len(parts) >= _FEWEST_CLIPPED and len(steps) == 1 and steps != {1}
 
 
-def _place_by_tabs(rest: str, names: Sequence[str]) -> dict[str, str] | None:
-    cells = [cell.strip() for cell in rest.split("\t")[1:]]
+def _place_by_tabs(line: str, start: int, names: Sequence[str]) -> dict[str, str] | None:
+    if not all(cell.strip() for cell in line[:start].strip().split("\t")):
+        return None  # aligned by hand, with several tabs between cells: their number says nothing
+    cells = [cell.strip() for cell in line[start:].split("\t")[1:]]
     filled = {index: cell for index, cell in enumerate(cells) if cell}
     for layout in (_printed_places(names), list(range(len(names)))):
         if set(filled) <= set(layout):
@@ -87,19 +89,28 @@ def _place_by_blanks(line: str, start: int, titles: Sequence[Title]) -> dict[str
     places = [len(line[: m.start()].expandtabs(_TAB)) for m in re.finditer(r"\S+", line) if m.start() >= start]
     words = line[start:].split()
     by_title = {title.place: title.name for title in titles}
-    found = []
-    if all(place in by_title for place in places):
-        found.append({by_title[place]: word for place, word in zip(places, words, strict=True)})
-    for chosen in combinations([title.name for title in titles], len(words)):
-        cells = dict(zip(chosen, words, strict=True))
-        if list(_printed_at(cells, titles)) == places and cells not in found:
-            found.append(cells)
+    aligned = all(place in by_title for place in places)
+    found = [{by_title[place]: word for place, word in zip(places, words, strict=True)}] if aligned else []
+    # The header may have lost the blanks before it; then the row itself says where its affinities begin.
+    for first in (titles[0].place, *_next_stop(line[:start])):
+        for chosen in combinations([title.name for title in titles], len(words)):
+            cells = dict(zip(chosen, words, strict=True))
+            if list(_printed_at(cells, titles, first)) == places and cells not in found:
+                found.append(cells)
     return found[0] if len(found) == 1 else None
 
 
-def _printed_at(cells: dict[str, str], titles: Sequence[Title]) -> Iterator[int]:
-    """Where these cells would stand, were the others blank and every tab made blanks."""
-    place = titles[0].place
+def _next_stop(codes: str) -> list[int]:
+    """The tab stop behind the codes, from where the line begins; none where they do not stand at such stops."""
+    indent = len(codes) - len(codes.lstrip())
+    width = len(codes) - indent
+    at_stops = all((m.start() - indent) % _TAB in (0, 1) for m in re.finditer(r"\S+", codes))
+    return [indent + (width // _TAB + 1) * _TAB] if at_stops else []
+
+
+def _printed_at(cells: dict[str, str], titles: Sequence[Title], first: int) -> Iterator[int]:
+    """Where these cells would stand, were the others blank and each tab made blanks; the columns begin at `first`."""
+    place = first
     for title in titles:
         if title.name == "memory_numa":
             place += _TAB

@@ -39,6 +39,8 @@ class Timings:
     rows: tuple[TimingRow, ...]
     average_busbw: float | None = None
     version: str | None = None
+    hosts: tuple[str, ...] = ()
+    """Hosts of the ranks, each once; none where the log does not list them all."""
     truncated: bool = False
     """It ends before the program does."""
     elided: bool = False

@@ -95,6 +95,8 @@ class Topology:
     hosts: tuple[Host, ...] = ()
     records: int | None = None
     """Lines or records read, where a file may tell of one host twice."""
+    cables: int | None = None
+    """Cables between all devices, switches and adapters."""
     lines: tuple[tuple[str, Gres], ...] = ()
     """Gres strings as written, and what they mean."""
     machine: Machine | None = None

@@ -28,6 +28,7 @@ def test_a_whole_log_is_read():
     facts = collect_facts(parse_nccl_tests(NCCL_LOG))
     assert (facts["op"], facts["n_ranks"], facts["rows"], facts["avg_busbw"]) == ("all_reduce", 2, 2, 0.00125)
     assert (facts["truncated"], facts["elided"], facts["out_of_place_wrong"]) == (False, False, "0")
+    assert facts["n_nodes"] == 1
     assert (facts["in_place_wrong"], facts["program_version"]) == (["0", "N/A"], "2.17.2")
 
 
@@ -95,7 +96,7 @@ def test_dots_instead_of_rows_are_said():
 
 
 def test_a_cut_list_of_ranks_is_not_counted():
-    text = NCCL_LOG.replace("#  Rank  1 Group  0 Pid   1002 on", "#  Rank  1 Group  0 Pid...\n# x")
+    text = NCCL_LOG.replace("#  Rank  1 Group  0 Pid   1002 on", "#  Rank  1 Group  0 Pid   1002 on n...\n# x")
     assert collect_facts(parse_nccl_tests(text))["n_ranks"] is None
 
 

@@ -9,6 +9,7 @@ def test_levels_follow_from_the_cables():
     assert levels == {"leaf1": 0, "leaf2": 0, "spine1": 1}
     facts = collect_facts(topology)
     assert (facts["switches"], facts["nodes"], facts["roots"], facts["levels"]) == (3, 3, 1, 2)
+    assert facts["links"] == 6
 
 
 def test_hosts_are_named_by_their_adapters_and_aggregation_is_no_host():

@@ -50,6 +50,17 @@ def test_blank_cells_are_blank_also_where_a_terminal_made_blanks_of_tabs(blank, 
     assert cells(expanded) == wanted
 
 
+def test_a_header_that_lost_the_blanks_before_it_does_not_move_cells():
+    row, wanted = ROWS["cpus"]
+    text = f"{HEADER}GPU0\t X \tSYS\t0-15,128-143\t0\t\tN/A\nGPU1\tSYS\t X {row}\n".expandtabs(8)
+    assert cells(text.lstrip()) == wanted
+
+
+def test_blank_cells_among_tabs_set_by_hand_are_unknown():
+    text = "\tGPU0\t\tGPU1\t\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t\tX\t\tSYS\t\t\t0\n"
+    assert cells(text, "GPU0") == (None, None, None)
+
+
 def test_cells_that_stand_below_no_column_are_unknown():
     text = "      GPU0  CPU Affinity  NUMA Affinity\nGPU0   X        7\n"
     topology = parse_matrix(text)

@@ -107,6 +107,11 @@ def test_a_list_cut_short_leaves_the_nodes_unknown():
     assert (facts["nodes"], facts["nodes_per_leaf"]) == (None, None)
 
 
+def test_all_stands_for_nodes_that_the_file_does_not_name():
+    facts = facts_of("SwitchName=a Nodes=ALL")
+    assert (facts["nodes"], facts["malformed"]) == (None, False)
+
+
 def test_a_size_that_no_blocks_fill_is_a_warning_only():
     topology = parse_conf("BlockName=a Nodes=n[1-4]\nBlockSizes=4,8")
     assert not topology.errors
