@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from windtunnel.artifacts import read_artifact, write_artifact
 from windtunnel.errors import ArtifactError, BusyError, ClusterError
 from windtunnel.testbed.places import state_file
 from windtunnel.testbed.spec import ClusterSpec
+
+_LOCK_S = 3.0
+_LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,20 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the folder against a second `up` or `down`; the lock ends with the process, however that ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise BusyError(f"another `testbed up` or `down` is at work in {folder}: wait for it") from error
-    else:
+        _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    # A child that a killed process had just forked holds its lock for the moment until it runs its own program.
+    deadline = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise BusyError(f"another `testbed up` or `down` is at work in {folder}: wait for it") from error
+        time.sleep(_LOCK_POLL_S)

@@ -1,6 +1,8 @@
+import fcntl
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -117,6 +119,15 @@ def test_half_made_testbed_runs_no_command(state: ClusterState) -> None:
     write_state(ClusterState(state.spec, "starting", state.boot_id, True, ()))
     with pytest.raises(ClusterError, match="no testbed is up"):
         need_state(state.spec.folder)
+
+
+def test_a_lock_that_ends_a_moment_after_its_process_is_waited_for(tmp_path):
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    child = threading.Timer(0.2, os.close, [descriptor])
+    child.start()
+    with lock_folder(tmp_path):
+        child.join()
 
 
 def test_second_command_on_a_folder_is_refused(tmp_path: Path) -> None:
