@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +110,11 @@ class KillPoint:
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def fsync(self, descriptor: int) -> None:
+        # What was written outlives a killed process without it.
+        if not self.quiet:
+            self.pass_by()
+
     def spared(self) -> "KillPoint":
         return self
 
@@ -131,9 +136,9 @@ def test_a_driver_killed_at_any_point_submits_nothing_twice_and_loses_nothing(
 def kill_and_go_on(store: Path, number: int) -> bool:
     """Whether a driver reached the kill point `number`; a second driver then brings all to the same end."""
     (store / "queue").mkdir(parents=True)
-    killed = drive_in_child(store, number)
+    killed = drive_in_child(drive, store, number)
     if killed:
-        assert not drive_in_child(store, 0)
+        assert not drive_in_child(drive, store, 0)
     for trial in TRIALS:
         folder = trial_folder(store, trial.id)
         assert folder.done.exists(), f"killed at {number}: {trial.name} is lost"
@@ -149,13 +154,15 @@ def list_jobs(store: Path, trial_id: str) -> list[str]:
     return [each.name for each in jobs if json.loads(each.read_text()) == trial_id]
 
 
-def drive_in_child(store: Path, number: int) -> bool:
-    """Whether the driver was killed at point `number`; 0 kills none."""
+def drive_in_child(drive: Callable[[Path, KillPoint], int], store: Path, number: int) -> bool:
+    """Whether the driver, whose fsyncs are points too, was killed at point `number`; 0 kills none."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            code = drive(store, KillPoint(number))
+            kill = KillPoint(number)
+            os.fsync = kill.fsync
+            code = drive(store, kill)
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -164,15 +171,14 @@ def drive_in_child(store: Path, number: int) -> bool:
 
 
 def drive(store: Path, kill: KillPoint) -> int:
-    def fsync(descriptor: int) -> None:
-        # What was written outlives a killed process without it.
-        if not kill.quiet:
-            kill.pass_by()
-
-    os.fsync = fsync
     context = make_slurm_context(store, sweep=SweepSettings(settle_s=0, poll_s=1e-6))
     courses: list[Course] = make_courses(context, *TRIALS)
     driver = Driver(context, DiskCluster(store, kill), say=lambda line: None)
+    return drive_to_end(driver, courses)
+
+
+def drive_to_end(driver: Driver, courses: list[Course]) -> int:
+    """0 once every trial has completed, else 2."""
     driver.attach(courses)
     steps = 0
     while driver.step(courses):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_drive_killed import KillPoint
+from test_drive_killed import KillPoint, drive_in_child, drive_to_end
 
 from fake_backend import QUEUED, RUNNING, ended, make_courses, make_slurm_context, start_attempt
 from fake_trials import make_outcome, make_trial
@@ -141,9 +141,9 @@ def test_a_driver_killed_at_any_point_runs_nothing_twice_and_leaves_no_job_behin
 def kill_and_go_on(store: Path, number: int) -> bool:
     """Whether a driver reached the kill point `number`; a second driver then brings all to the same end."""
     (store / "queue").mkdir(parents=True)
-    killed = drive_in_child(store, number)
+    killed = drive_in_child(drive, store, number)
     if killed:
-        assert not drive_in_child(store, 0)
+        assert not drive_in_child(drive, store, 0)
     cluster = SingletonCluster(store, KillPoint(0))
     folder = trial_folder(store, TRIAL.id)
     starts = list_starts(folder.path)
@@ -157,35 +157,9 @@ def kill_and_go_on(store: Path, number: int) -> bool:
     return killed
 
 
-def drive_in_child(store: Path, number: int) -> bool:
-    """Whether the driver was killed at point `number`; 0 kills none."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = drive(store, KillPoint(number))
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
-
-
 def drive(store: Path, kill: KillPoint) -> int:
-    def fsync(descriptor: int) -> None:
-        # What was written outlives a killed process without it.
-        if not kill.quiet:
-            kill.pass_by()
-
-    os.fsync = fsync
     context = make_slurm_context(store, sweep=SweepSettings(settle_s=0, poll_s=1e-6, successor=True))
     courses, cluster = make_courses(context, TRIAL), SingletonCluster(store, kill)
     successors = Successors(context, cluster, cluster, say=lambda line: None)
     driver = Driver(context, cluster, say=lambda line: None, successors=successors)
-    driver.attach(courses)
-    steps = 0
-    while driver.step(courses):
-        steps += 1
-        assert steps < 1000
-    completed = all(course.entry is not None and course.entry.verdict == Verdict.COMPLETED for course in courses)
-    return 0 if completed else 2
+    return drive_to_end(driver, courses)
