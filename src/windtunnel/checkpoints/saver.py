@@ -1,9 +1,9 @@
 """Saves while training goes on: the trainer waits for a copy of the state, the rest is a thread's work."""
 
 import shutil
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import torch.distributed as dist
@@ -18,15 +18,15 @@ from windtunnel.checkpoints.retention import Retention, let_go
 from windtunnel.checkpoints.space import check_space
 from windtunnel.checkpoints.stage import Stager
 from windtunnel.comm.base import Comm, run_on_root
-from windtunnel.errors import FencedError
+from windtunnel.errors import FencedError, StorageError
 from windtunnel.storage import name_storage_faults
 
 
 class Saver:
     """Of one rank of one attempt; every method is called by all ranks, in the same order.
 
-    One save is under way at a time: a second one waits for it. What could not be written whole is removed at once,
-    since a full disk would stay full.
+    One save is under way at a time: a second one waits for it, though not for the verification and the removals
+    that follow it. What could not be written whole is removed at once, since a full disk would stay full.
     """
 
     def __init__(
@@ -47,7 +47,10 @@ class Saver:
         self._group = group
         self._asynchronous = asynchronous
         self._stager = Stager()
-        self._thread: threading.Thread | None = None
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="retention")
+        self._writing: Future[None] | None = None
+        self._cleaning: Future[None] | None = None
         self._failure: BaseException | None = None
         self._last_bytes = 0
         self.saved_s: list[float] = []
@@ -58,20 +61,19 @@ class Saver:
 
         Raises what went wrong with the save before; StorageError when there is no room for this one.
         """
-        self.wait()
+        _wait_for(self._writing)
+        self.check()
         size_bytes = sum(tensor.nbytes for tensor in tensors.values())
         temporary = Path(run_on_root(self._comm, lambda: self._start(manifest, size_bytes)))
         staged = self._stager.stage(tensors) if self._asynchronous else dict(tensors)
-        self._thread = threading.Thread(target=self._write, args=(temporary, staged, manifest), name="saver")
-        self._thread.start()
+        self._writing = self._writer.submit(self._write, temporary, staged, manifest)
         if not self._asynchronous:
             self.wait()
 
     def wait(self) -> None:
         """Return once nothing is under way; raises what went wrong."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        _wait_for(self._writing)
+        _wait_for(self._cleaning)
         self.check()
 
     def check(self) -> None:
@@ -84,8 +86,15 @@ class Saver:
         self._fence.check()
         # The first time only this rank's part is known: ranks may hold the same, or each its own.
         with name_storage_faults(str(self._dir)):
-            check_space(self._dir, max(size_bytes, self._last_bytes))
+            self._check_space(max(size_bytes, self._last_bytes))
             return str(start_checkpoint(self._dir, step=manifest.step, generation=self._fence.generation))
+
+    def _check_space(self, size_bytes: int) -> None:
+        try:
+            check_space(self._dir, size_bytes)
+        except StorageError:  # an old one may be on its way out
+            _wait_for(self._cleaning)
+            check_space(self._dir, size_bytes)
 
     def _write(self, temporary: Path, staged: dict[str, Tensor], manifest: CheckpointManifest) -> None:
         started = time.perf_counter()
@@ -95,7 +104,7 @@ class Saver:
             )
             self.saved_s.append(time.perf_counter() - started)
             if self._comm.rank == 0:
-                self._let_go()
+                self._cleaning = self._cleaner.submit(self._let_go)
         except BaseException as error:  # handed to the trainer's thread, which raises it
             shutil.rmtree(temporary, ignore_errors=True)
             self._failure = self._find_reason(error)
@@ -115,7 +124,14 @@ class Saver:
             let_go(self._dir, self._retention, fence=self._fence)
         except OSError as error:  # the other ranks know nothing of it: the next save tries again
             print(f"an old checkpoint stays for now: {error}", flush=True)
+        except Exception as error:  # as above
+            self._failure = error
 
     def _publish(self, temporary: Path, manifest: CheckpointManifest, files: Sequence[BlockFile]) -> None:
         publish_checkpoint(temporary, manifest, files, fence=self._fence)
         self._last_bytes = sum(item.bytes for item in files)
+
+
+def _wait_for(work: Future[None] | None) -> None:
+    if work is not None:
+        wait([work])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
 OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
@@ -52,4 +52,6 @@ def open_library(path: Path) -> ctypes.CDLL:
         function = getattr(library, name)
         function.argtypes = _MOMENTS_ARGUMENTS
         function.restype = ctypes.c_int32
+    library.windtunnel_stream_copy.argtypes = (_POINTER, _POINTER, ctypes.c_int64)
+    library.windtunnel_stream_copy.restype = None
     return library

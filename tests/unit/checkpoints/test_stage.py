@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from windtunnel.checkpoints.stage import Stager
@@ -44,3 +45,19 @@ def test_a_tensor_that_is_more_stays_what_it_is():
     marked.zero_()
     assert isinstance(staged["a"], Marked)
     assert staged["a"].tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.bfloat16, torch.float32, torch.complex128])
+def test_any_length_and_alignment_is_copied_whole_and_nothing_beside_it(dtype):
+    whole = torch.arange(2000).remainder(251).to(dtype)
+    for offset in (0, 1, 3, 17):
+        for length in (0, 1, 15, 63, 64, 65, 200, 1000):
+            part = whole[offset : offset + length]
+            assert torch.equal(Stager().stage({"part": part})["part"], part)
+
+
+def test_a_conjugate_or_negative_view_is_staged_as_what_it_reads():
+    value = torch.tensor([1 + 2j, 3 - 4j])
+    staged = Stager().stage({"conjugate": value.conj(), "imaginary": value.conj().imag})
+    assert staged["conjugate"].tolist() == [1 - 2j, 3 + 4j]
+    assert staged["imaginary"].tolist() == [-2.0, 4.0]

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#define WINDTUNNEL_ABI_VERSION 1
+#define WINDTUNNEL_ABI_VERSION 2
 #define WINDTUNNEL_API extern "C" __attribute__((visibility("default")))
 
 // Instruction sets: the widest that this processor has, or one by name.
@@ -23,3 +23,6 @@ WINDTUNNEL_API int32_t windtunnel_rolling_moments_f32(const float* x, float* out
 WINDTUNNEL_API int32_t windtunnel_rolling_moments_f64(const double* x, double* out, int64_t rows, int64_t columns,
                                                       const int64_t* windows, int64_t window_count,
                                                       int64_t min_periods, int32_t threads, int32_t set);
+
+// Copies `bytes` from `source` to `target`, which do not overlap and need no alignment, past the caches.
+WINDTUNNEL_API void windtunnel_stream_copy(void* target, const void* source, int64_t bytes);
