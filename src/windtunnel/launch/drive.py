@@ -1,18 +1,18 @@
 """Brings a round of trials to their verdicts: submits, watches, tries again, and never runs a trial twice at once."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from windtunnel.errors import CommandError
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course, build_entry, is_final, render_entry
+from windtunnel.launch.heirs import Heirs, NoSuccessors
 from windtunnel.launch.judge import Judge
+from windtunnel.launch.lookout import Lookout
 from windtunnel.launch.nodebook import NodeBook
+from windtunnel.launch.requeues import Requeues
 from windtunnel.launch.submission import Outcome, Submitter
-from windtunnel.launch.successors import Successors
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
@@ -21,14 +21,10 @@ from windtunnel.ledger.reconcile import (
     Standing,
     find_verdict_event,
 )
-from windtunnel.ledger.retries import Ending, is_spent, read_retried
 from windtunnel.ledger.story import IN_FLIGHT_S, find_submission, find_wish
 from windtunnel.records.trial import Verdict
 
 Say = Callable[[str], None]
-_URGENT_FOR_S = 30.0
-_WAITS_EVERY_S = 600.0
-_FIRST_WAITS_S = 60.0
 # A look at a quiet trial takes 10 to 20 microseconds: looks at all of them stay below a hundredth of a core.
 _PAUSE_EACH_S = 0.004
 
@@ -43,21 +39,17 @@ class Driver:
         *,
         say: Say,
         nodes: NodeBook | None = None,
-        successors: Successors | None = None,
+        successors: Heirs | None = None,
     ) -> None:
-        self._successors = successors
+        self._heirs = successors or NoSuccessors()
         self._context = context
         self._backend = backend
         self._say = say
-        self._nodes = nodes
+        self._lookout = Lookout(backend, say=say)
+        self._requeues = Requeues(context, backend, self._lookout, say=say, nodes=nodes)
         self._judge = Judge(context.study, context.sweep, backend, nodes)
         self._submitter = Submitter(context, backend, nodes, say=say)
-        self._urgent_until = float("-inf")
-        self._waits_at = time.monotonic() + _FIRST_WAITS_S
         self._watched = 0
-        self._refused: set[str] = set()
-        # Jobs that this driver cancelled for one trial: the others in them were stopped, and nobody wished that.
-        self._ended: set[str] = set()
 
     @property
     def pause_s(self) -> float:
@@ -71,8 +63,8 @@ class Driver:
         for course in courses:
             facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
             silent = silent or not answered
-            self._find_successor(course, facts[course.trial.id])
-        sights = self._look(courses)
+            self._heirs.locate(course, facts[course.trial.id])
+        sights = self._lookout.look(courses)
         for course in courses:
             self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
 
@@ -84,12 +76,11 @@ class Driver:
             self._take(self._submitter.submit(waiting, active=len(open_) - len(waiting)))
         watched = [course for course in open_ if course.under_way and course.entry is None]
         self._watched = len(watched)
-        sights = self._look(watched)
+        sights = self._lookout.look(watched)
         for course in watched:
             self._watch(course, sights, watched=len(watched))
-        if self._successors is not None:
-            self._successors.tend(watched, sights)
-        self._tell_waits({course.job_id: sights.get(course.job_id, UNSEEN) for course in watched})
+        self._heirs.tend(watched, sights)
+        self._lookout.tell_waits(watched, sights)
         self._leave_silent(watched)
         return bool(open_)
 
@@ -100,12 +91,12 @@ class Driver:
             self._say(f"{len(active)} jobs go on without this driver: the same command finds them again")
         self._backend.stop([course.job_id for course in active])
         deadline = time.monotonic() + (0 if self._backend.survives else timeout_s)
-        while time.monotonic() < deadline and any(self._alive(course) for course in active):
+        while time.monotonic() < deadline and any(self._lookout.is_alive(course) for course in active):
             time.sleep(self._backend.poll_s)
         for course in courses:
             if course.entry is None:
                 facts = course.read()
-                standing = self._judge.stand(course, facts, self._look([course]))
+                standing = self._judge.stand(course, facts, self._lookout.look([course]))
                 left = Standing(Phase.ENDED, Verdict.CANCELLED, "the sweep was stopped before it ended")
                 course.entry = build_entry(course, facts, standing if standing.verdict else left)
 
@@ -133,15 +124,15 @@ class Driver:
     def _attach_ended(
         self, course: Course, facts: TrialFacts, standing: Standing, sights: Mapping[str, JobSight]
     ) -> None:
-        heirs, sight = self._successors, sights.get(course.job_id, UNSEEN)
+        heirs, sight = self._heirs, sights.get(course.job_id, UNSEEN)
         retry = self._judge.decide(course, facts, standing)
         if is_final(standing.verdict, strict=self._context.sweep.strict) and not retry.again:
             self._close(course, facts, standing, note="already ")
-            if heirs is not None and heirs.is_left(course, sights):
+            if heirs.is_left(course, sights):
                 heirs.dismiss(course)
             return
         course.progress.skip_past()
-        if heirs is not None and heirs.is_deciding(course, sights):
+        if heirs.is_deciding(course, sights):
             course.under_way = True
             return
         told = find_verdict_event(facts)
@@ -153,10 +144,10 @@ class Driver:
             return
         # The command itself asks for one more try, whatever is left of the budgets.
         self._say(f"{course.label}: attempt {len(facts.attempts)} was {standing.verdict}: {standing.evidence}")
-        if heirs is not None and heirs.adopt(course, standing.verdict, sights):
+        if heirs.adopt(course, standing.verdict, sights):
             course.under_way = True
             return
-        self._dismiss(course)
+        heirs.dismiss(course)
         course.job_id = ""
 
     def _watch(self, course: Course, sights: dict[str, JobSight], *, watched: int) -> None:
@@ -167,7 +158,7 @@ class Driver:
         if course.is_quiet(sight, watched=watched):
             return
         facts = course.read()
-        if self._successors is not None and self._successors.follow(course, facts):
+        if self._heirs.follow(course, facts):
             return
         facts = self._judge.free_lease(course, facts, sights)
         standing = self._judge.stand(course, facts, sights)
@@ -176,34 +167,13 @@ class Driver:
         elif standing.phase == Phase.NEW:
             self._wait(course, events=len(facts.events))
         elif sight.phase == Phase.QUEUED:
-            self._watch_requeued(course, facts, sight)
+            spent = self._requeues.stop_spent(course, facts)
+            if spent is not None:
+                self._end(course, facts, spent, sight)
         # An attempt just ended, but its job is still shown: ask soon whether Slurm starts it again.
         last = facts.events[-1] if facts.events else None
         if last is not None and last.kind == "ended":
-            self._urgent_until = max(self._urgent_until, time.monotonic() + _URGENT_FOR_S - (time.time() - last.at))
-
-    def _watch_requeued(self, course: Course, facts: TrialFacts, sight: JobSight) -> None:
-        """Slurm itself starts a job again when a node fails; a trial that its nodes fail of is stopped here."""
-        last = facts.attempts[-1] if facts.attempts else 0
-        vanished = facts.events and facts.events[-1].kind == "started" and last not in facts.ends
-        if not vanished or facts.holder is not None:
-            return
-        if self._nodes is not None and course.noted != last:
-            course.noted = last
-            self._nodes.note_requeue(course.trial.id, facts)
-        budgets = self._context.sweep.retries
-        if is_spent(Verdict.NODE_FAIL, [*read_retried(facts.events, facts.ends), Ending(Verdict.NODE_FAIL)], budgets):
-            try:
-                self._backend.cancel([course.job_id])
-            except CommandError as error:
-                # At the next look, if Slurm has not started it by then.
-                if course.job_id not in self._refused:
-                    self._refused.add(course.job_id)
-                    self._say(f"{course.label}: job {course.job_id} could not be cancelled; trying again: {error}")
-                return
-            self._ended.add(course.job_id)
-            told = f"Slurm started job {course.job_id} again after each of its nodes failed: it was cancelled"
-            self._end(course, facts, Standing(Phase.ENDED, Verdict.NODE_FAIL, told), sight)
+            self._lookout.hurry(last.at)
 
     def _end(
         self,
@@ -220,11 +190,11 @@ class Driver:
             if time.time() - facts.events[-1].at < self._context.sweep.lost_after_s:
                 return  # its supervisor is on its way out
             stays = True
-        heirs = self._successors
-        if retry.again and not stays and heirs is not None:
+        heirs = self._heirs
+        if retry.again and not stays:
             if not course.successor:
                 heirs.locate(course, facts)
-                sights = self._look([course])
+                sights = self._lookout.look([course]) if course.successor else sights
             if heirs.is_deciding(course, sights or {}):
                 return
         if standing.verdict != Verdict.COMPLETED:
@@ -232,33 +202,15 @@ class Driver:
             told, again = replace(standing, evidence=words), retry.again and not stays
             standing = self._judge.write_verdict(course, facts, told, sight, again=again)
         if not retry.again or stays:
-            self._clear_away(course, facts, sight)
-            self._dismiss(course)
+            self._requeues.clear_away(course, facts, sight)
+            heirs.dismiss(course)
             self._close(course, facts, standing)
             return
         self._say(f"{course.label}: {standing.verdict}: {standing.evidence}; {retry.words}")
-        if heirs is not None and heirs.adopt(course, standing.verdict, sights or {}):
+        if heirs.adopt(course, standing.verdict, sights or {}):
             return
-        self._dismiss(course)
+        heirs.dismiss(course)
         self._wait(course, events=len(facts.events) + 1)
-
-    def _dismiss(self, course: Course) -> None:
-        if self._successors is not None:
-            self._successors.dismiss(course)
-
-    def _find_successor(self, course: Course, facts: TrialFacts) -> None:
-        if self._successors is not None:
-            self._successors.locate(course, facts)
-
-    def _clear_away(self, course: Course, facts: TrialFacts, sight: JobSight) -> None:
-        """Slurm may have queued the job of a trial that ended once more: nobody would ever look at it again."""
-        ended = bool(facts.attempts) and facts.attempts[-1] in facts.ends
-        if sight.phase != Phase.QUEUED or not ended or self._context.sweep.trials_per_job > 1:
-            return
-        try:
-            self._backend.cancel([course.job_id])
-        except CommandError as error:
-            self._say(f"{course.label}: its job {course.job_id} is still in the queue: {error}")
 
     def _wait(self, course: Course, *, events: int) -> None:
         course.under_way, course.job_id, course.seen_at, course.events = False, "", 0.0, events
@@ -290,7 +242,7 @@ class Driver:
         course.events = len(facts.events)
         if self._is_in_flight(course, facts):
             return answered
-        sights = self._look([course]) if course.job_id else {}
+        sights = self._lookout.look([course]) if course.job_id else {}
         facts = self._judge.free_lease(course, facts, sights)
         standing = self._judge.stand(course, facts, sights)
         if standing.phase == Phase.ENDED:
@@ -308,17 +260,6 @@ class Driver:
             course.job_id = ""
         return answered
 
-    def _tell_waits(self, sights: dict[str, JobSight]) -> None:
-        if time.monotonic() < self._waits_at:
-            return
-        self._waits_at = time.monotonic() + _WAITS_EVERY_S
-        reasons = Counter(
-            sight.evidence or "no reason told" for sight in sights.values() if sight.phase == Phase.QUEUED
-        )
-        if reasons:
-            told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-            self._say(f"jobs that wait in the queue: {told}")
-
     def _leave_silent(self, watched: Sequence[Course]) -> None:
         hours = self._context.sweep.silence_hours
         if self._backend.silent_s < hours * 3600:
@@ -328,20 +269,3 @@ class Driver:
         for course in watched:
             if course.entry is None:
                 self._close(course, course.read(), told)
-
-    def _alive(self, course: Course) -> bool:
-        return self._backend.look([course.job_id], urgent=True)[course.job_id].phase != Phase.ENDED
-
-    def _look(self, courses: Sequence[Course]) -> dict[str, JobSight]:
-        urgent = time.monotonic() < self._urgent_until
-        asked = {course.job_id for course in courses if course.job_id}
-        asked |= {course.successor for course in courses if course.job_id and course.successor}
-        sights = self._backend.look(asked, urgent=urgent)
-        for job_id in self._ended & sights.keys():
-            if sights[job_id].verdict == Verdict.CANCELLED:
-                sights[job_id] = replace(sights[job_id], verdict=Verdict.PREEMPTED)
-        now = time.time()
-        for course in courses:
-            if sights.get(course.job_id, UNSEEN).phase in (Phase.QUEUED, Phase.RUNNING):
-                course.seen_at = now
-        return sights

@@ -5,20 +5,18 @@ whether there is anything left for it to do, and a trial without one is submitte
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Protocol
 
 from windtunnel.errors import ClusterError, CommandError, FullQueueError
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.claims import Claims
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.course import Course
-from windtunnel.launch.jobs import submit_array, supply_call
+from windtunnel.launch.heirs import Heirs, NoSuccessors
+from windtunnel.launch.line import Line, SlurmLine
 from windtunnel.launch.nodebook import NodeBook
-from windtunnel.launch.shapes import ENDS_AT_ONCE, render_parameters
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.log import Event, append_event, read_events
 from windtunnel.ledger.reconcile import UNSEEN, JobSight, Phase, find_job_id, find_verdict_event
@@ -26,7 +24,6 @@ from windtunnel.ledger.retries import Ending, decide_retry, read_retried
 from windtunnel.ledger.story import IN_FLIGHT_S, Succession, find_begun, find_submission, find_succession, find_wish
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import Verdict
-from windtunnel.slurm.queue import base_of, read_queue_by_name
 
 _AT_ONCE = 8
 """Successors queued between two looks at the trials: each is a command of Slurm's."""
@@ -34,45 +31,6 @@ _LONGEST_PAUSE_S = 600.0
 _FAR = 1 << 62
 """A step that no checkpoint of before has reached."""
 _GOES_ON = (Verdict.NODE_FAIL, Verdict.LOST, Verdict.PREEMPTED, Verdict.TIMEOUT)
-BEHIND = {**ENDS_AT_ONCE, "dependency": "singleton"}
-"""Slurm starts it once no job of the name that was submitted before it waits or runs."""
-
-
-class Line(Protocol):
-    """The queue, as far as it holds successors. Its errors are those of a submission."""
-
-    def queue(self, trial: PlannedTrial, name: str, *, exclude: Sequence[str] = ()) -> str:
-        """Put the trial's next job behind those of that name, on none of the nodes in `exclude`; its id."""
-        ...
-
-    def find(self, trial: PlannedTrial, succession: Succession, known: Collection[str]) -> str:
-        """A job of that succession's name that is none of the known ones; empty without any."""
-        ...
-
-
-class SlurmLine:
-    """Slurm's queue."""
-
-    def __init__(self, context: SweepContext) -> None:
-        self._context = context
-
-    def queue(self, trial: PlannedTrial, name: str, *, exclude: Sequence[str] = ()) -> str:
-        """sbatch, with the dependency `singleton`."""
-        command = self._context.command_of(trial, succeeds=True)
-        cluster = self._context.cluster
-        parameters = render_parameters(trial.shape, cluster, name=name, exclude=exclude, options=BEHIND)
-        return submit_array([command], parameters, folder=self._context.jobs_dir)[0]
-
-    def find(self, trial: PlannedTrial, succession: Succession, known: Collection[str]) -> str:
-        """By squeue; the job is given the command that it waits for."""
-        found = sorted(read_queue_by_name(succession.name).keys() - set(known), key=lambda each: int(base_of(each)))
-        if not found:
-            return ""
-        command = self._context.command_of(trial, succeeds=True)
-        # Another user's folder may be closed to this one: then the job ends without a command.
-        with suppress(PermissionError):
-            supply_call(command, trial.shape, folder=Path(succession.jobs_dir), job_id=found[0])
-        return found[0]
 
 
 class Successors:
@@ -239,10 +197,10 @@ class Successors:
 
 def open_successors(
     context: SweepContext, backend: Backend, *, say: Callable[[str], None], nodes: NodeBook | None
-) -> Successors | None:
+) -> Heirs:
     """The successors of a sweep that wants them; there are none on this machine alone."""
     wanted = context.sweep.successor and context.cluster.kind == "slurm"
-    return Successors(context, backend, SlurmLine(context), say=say, nodes=nodes) if wanted else None
+    return Successors(context, backend, SlurmLine(context), say=say, nodes=nodes) if wanted else NoSuccessors()
 
 
 def _list_jobs(events: Sequence[Event]) -> set[str]:

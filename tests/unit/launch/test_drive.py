@@ -21,6 +21,7 @@ from fake_trials import make_outcome, make_trial
 from windtunnel.artifacts import to_plain, write_artifact
 from windtunnel.launch.course import Course
 from windtunnel.launch.drive import Driver
+from windtunnel.launch.lookout import Lookout
 from windtunnel.launch.views import view_entry
 from windtunnel.ledger.layout import write_next_attempt
 from windtunnel.ledger.lease import Holder
@@ -311,11 +312,13 @@ def test_the_metrics_of_a_trial_that_is_done_are_not_read(tmp_path: Path) -> Non
 
 def test_why_jobs_wait_is_told(tmp_path: Path) -> None:
     said: list[str] = []
-    driver, course, backend = begin(tmp_path, said=said)
+    _, course, backend = begin(tmp_path)
     backend.sights["1"] = JobSight(Phase.QUEUED, evidence="JobHeldUser")
-    driver._waits_at = float("-inf")
-    driver.step([course])
-    assert said[-1] == "jobs that wait in the queue: 1 JobHeldUser"
+    lookout = Lookout(backend, say=said.append, first_waits_s=0.0)
+    for _ in range(2):
+        lookout.tell_waits([course], lookout.look([course]))
+    (told,) = said
+    assert told == "jobs that wait in the queue: 1 JobHeldUser"
 
 
 def begin(

@@ -9,8 +9,8 @@ import pytest
 
 from fake_trials import make_trial
 from windtunnel.launch.jobs import CallExecutor, render_script
+from windtunnel.launch.line import BEHIND
 from windtunnel.launch.shapes import cut_arrays, cut_packs, render_parameters
-from windtunnel.launch.successors import BEHIND
 from windtunnel.records.plan import PlannedTrial, Shape
 from windtunnel.settings.cluster import ClusterSettings
 

@@ -22,8 +22,9 @@ from windtunnel.artifacts import write_artifact
 from windtunnel.errors import ClusterError, CommandError, FullQueueError
 from windtunnel.launch.course import Course
 from windtunnel.launch.drive import Driver
+from windtunnel.launch.line import SlurmLine
 from windtunnel.launch.onslurm import SlurmBackend
-from windtunnel.launch.successors import SlurmLine, Successors
+from windtunnel.launch.successors import Successors
 from windtunnel.launch.withdraw import plan_cancelling
 from windtunnel.ledger.log import append_event, read_events
 from windtunnel.ledger.story import Succession, find_begun
