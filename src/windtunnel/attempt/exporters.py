@@ -4,7 +4,6 @@ node_exporter's textfile collector reads `*.prom` of a folder; dcgm-exporter rea
 file for each GPU, named by its index, with a job id in each line.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.artifacts import write_atomic
-from windtunnel.ledger.tail import read_last_line
+from windtunnel.ledger.tail import read_last_record
 from windtunnel.settings.cluster import ClusterSettings
 
 EVERY_S = 15.0
@@ -54,7 +53,7 @@ class Exporter:
             return
         self._at = time.monotonic()
         try:
-            write_atomic(self._path, render_metrics(self._labels, read_record(self._metrics)).encode())
+            write_atomic(self._path, render_metrics(self._labels, read_last_record(self._metrics)).encode())
         except OSError:
             pass
 
@@ -72,15 +71,6 @@ def render_metrics(labels: Labels, record: Mapping[str, object]) -> str:
         if isinstance(value, int | float):
             lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name}{{{labels.render()}}} {value}"]
     return "".join(f"{line}\n" for line in lines)
-
-
-def read_record(metrics: Path) -> dict[str, object]:
-    """The newest line of metrics.jsonl; empty without one."""
-    try:
-        found = json.loads(read_last_line(metrics))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 @contextmanager

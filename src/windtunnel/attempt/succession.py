@@ -4,7 +4,6 @@ It decides as a driver would, from the ledger and from what Slurm says of the jo
 it leaves the trial to a driver.
 """
 
-import json
 import os
 import socket
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from windtunnel.attempt.grant import Grant
 from windtunnel.attempt.settle import append_or_say
-from windtunnel.checkpoints.manifest import find_newest_step
+from windtunnel.checkpoints.reached import read_saved_step
 from windtunnel.errors import CommandError
 from windtunnel.ledger.facts import TrialFacts, read_facts
 from windtunnel.ledger.layout import TrialFolder
@@ -31,7 +30,6 @@ from windtunnel.ledger.reconcile import (
 )
 from windtunnel.ledger.retries import Ending, decide_retry, read_retried
 from windtunnel.ledger.story import find_begun, find_succession, find_wish
-from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.trial import AttemptEnd, TrialConfig, Verdict
 from windtunnel.settings.sweep import RetrySettings
 from windtunnel.slurm.queue import QueuedJob, read_queue
@@ -63,14 +61,14 @@ def take_turn(
         return None  # a driver made it the trial's present job, or Slurm started it again
     problem = find_hindrance(facts, job_name=os.environ.get("SLURM_JOB_NAME", ""), hosts=grant.hosts)
     sight = UNSEEN if problem else _see_before(facts, read_jobs)
-    turn = decide_turn(facts, sight, step=_read_step(config, folder), now=time.time())
+    turn = decide_turn(facts, sight, step=read_saved_step(folder), now=time.time())
     if problem or not turn.runs:
         return _step_aside(facts, turn, problem or turn.why, grant)
     if find_verdict_event(facts) is None:
         standing = turn.standing
         told = {"verdict": standing.verdict, "evidence": standing.evidence, "job_id": find_job_id(facts)}
         last = facts.attempts[-1] if facts.attempts else 0
-        step = _read_step(config, folder)
+        step = read_saved_step(folder)
         append_or_say(folder, "verdict", attempt=last, **told, life_at=life_at, step=step, again=True, by="successor")
     return None
 
@@ -135,19 +133,7 @@ def _see(job_id: str, read_jobs: ReadQueue) -> JobSight:
         job = read_jobs([job_id]).get(job_id)
     except CommandError:
         return UNSEEN
-    return sight_of_state(job.state, job_id=job_id) if job is not None else UNSEEN
-
-
-def _read_step(config: TrialConfig, folder: TrialFolder) -> int:
-    checkpoints = folder.path / "checkpoints"
-    if not config.trial.runs_command:
-        return find_newest_step(checkpoints) or 0
-    if not checkpoints.is_dir() or not any(checkpoints.iterdir()):
-        return 0
-    try:  # a program names its checkpoints as it likes: it is the newest step that it told of
-        return int(json.loads(read_last_line(folder.metrics))["step"])
-    except (ValueError, KeyError, TypeError):
-        return 0
+    return sight_of_state(job.state, job_id=job_id, reason=job.reason) if job is not None else UNSEEN
 
 
 def _step_aside(facts: TrialFacts, turn: Turn, why: str, grant: Grant) -> AttemptEnd:

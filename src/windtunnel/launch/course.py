@@ -5,7 +5,6 @@ import os
 import time
 from dataclasses import dataclass
 
-from windtunnel.checkpoints.manifest import find_newest_step
 from windtunnel.launch.context import SweepContext
 from windtunnel.launch.progress import Progress
 from windtunnel.ledger.facts import TrialFacts, read_facts
@@ -81,21 +80,6 @@ class Course:
             return ""
         self._news_at = time.monotonic()
         return self.progress.news()
-
-    def read_saved_step(self) -> int:
-        """Step of the trial's newest checkpoint; 0 when it has none.
-
-        A user's own program names its checkpoints as it likes: then it is the newest step that it told of.
-        """
-        checkpoints = self.folder.path / "checkpoints"
-        try:
-            newest = find_newest_step(checkpoints)
-            if newest is not None or not checkpoints.is_dir():
-                return newest or 0
-            own = any(not entry.name.startswith(".") for entry in checkpoints.iterdir())
-        except OSError:
-            return 0
-        return self.progress.read_last_step() if own else 0
 
     def read(self) -> TrialFacts:
         """What the trial's folder says now."""

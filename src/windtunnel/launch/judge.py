@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from windtunnel.checkpoints.reached import read_saved_step
 from windtunnel.launch.backend import Backend
 from windtunnel.launch.course import Course
 from windtunnel.launch.nodebook import NodeBook
@@ -56,7 +57,7 @@ class Judge:
         other = str(wish.details.get("study", self._study)) if wish is not None else self._study
         if other != self._study:
             return Retry(True, f"submitting it again, at no cost: it was cancelled for study {other} alone")
-        step = course.read_saved_step() if standing.verdict == Verdict.TIMEOUT else 0
+        step = read_saved_step(course.folder) if standing.verdict == Verdict.TIMEOUT else 0
         begun = standing.verdict != Verdict.PREEMPTED or not is_unturned(facts.events)
         earlier = read_retried(facts.events, facts.ends)
         return decide_retry(Ending(standing.verdict, step, begun), earlier, self._sweep.retries)
@@ -82,7 +83,7 @@ class Judge:
             evidence=standing.evidence,
             job_id=course.job_id,
             life_at=facts.life_at,
-            step=course.read_saved_step(),
+            step=read_saved_step(course.folder),
             again=again,
         )
         if self._nodes is not None and standing.verdict is not None:

@@ -5,12 +5,9 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
 
-from windtunnel.ledger.tail import read_last_line
 from windtunnel.records.trial import StepRecord
 
 _EVERY_S = 2.0
@@ -87,12 +84,3 @@ def render_step(record: StepRecord, steps: int) -> str:
     loss = f" loss {record.loss:.4g}" if record.loss is not None else ""
     rate = f" {record.samples_per_s:,.0f} samples/s" if record.samples_per_s is not None else ""
     return f"step {record.step}{of}{loss}{rate}"
-
-
-def read_last_metrics(path: Path) -> dict[str, Any]:
-    """The fields of the last line of a `metrics.jsonl`; none where it is not whole, or there is no file."""
-    try:
-        record = from_json(read_last_line(path))
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}

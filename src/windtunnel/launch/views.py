@@ -7,11 +7,11 @@ from typing import Any
 
 from windtunnel.hostlist import collapse_hostlist
 from windtunnel.launch.glance import Glance
-from windtunnel.launch.progress import read_last_metrics
 from windtunnel.launch.roster import Row
 from windtunnel.ledger.facts import TrialFacts
 from windtunnel.ledger.reconcile import Phase, Standing, count_node_seconds, find_job_id
 from windtunnel.ledger.story import find_hosts
+from windtunnel.ledger.tail import read_last_record
 from windtunnel.records.trial import FINAL, Verdict
 
 
@@ -96,7 +96,7 @@ def view_facts(row: Row, facts: TrialFacts, standing: Standing, path: Path, *, s
         job_id=find_job_id(facts),
     )
     view = replace(view_glance(row, seen, strict=strict), state=str(standing.verdict or standing.phase))
-    last = read_last_metrics(path / "metrics.jsonl")
+    last = read_last_record(path / "metrics.jsonl")
     step, step_s = last.get("step"), last.get("step_s")
     running = standing.phase == Phase.RUNNING
     known = running and isinstance(step, int) and isinstance(step_s, int | float) and row.steps
