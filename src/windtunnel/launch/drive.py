@@ -1,7 +1,8 @@
 """Brings a round of trials to their verdicts: submits, watches, tries again, and never runs a trial twice at once."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from windtunnel.launch.backend import Backend
@@ -13,7 +14,7 @@ from windtunnel.launch.lookout import Lookout
 from windtunnel.launch.nodebook import NodeBook
 from windtunnel.launch.requeues import Requeues
 from windtunnel.launch.submission import Outcome, Submitter
-from windtunnel.ledger.facts import TrialFacts
+from windtunnel.ledger.facts import NO_FACTS, TrialFacts
 from windtunnel.ledger.reconcile import (
     UNSEEN,
     JobSight,
@@ -23,6 +24,7 @@ from windtunnel.ledger.reconcile import (
 )
 from windtunnel.ledger.story import IN_FLIGHT_S, find_submission, find_wish
 from windtunnel.records.trial import Verdict
+from windtunnel.storage import describe_fault, find_storage_fault
 
 Say = Callable[[str], None]
 # A look at a quiet trial takes 10 to 20 microseconds: looks at all of them stay below a hundredth of a core.
@@ -61,12 +63,15 @@ class Driver:
         facts: dict[str, TrialFacts] = {}
         silent = False
         for course in courses:
-            facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
-            silent = silent or not answered
-            self._heirs.locate(course, facts[course.trial.id])
-        sights = self._lookout.look(courses)
-        for course in courses:
-            self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
+            with self._spare_others(course):
+                facts[course.trial.id], answered = self._submitter.locate(course, ask=not silent)
+                silent = silent or not answered
+                self._heirs.locate(course, facts[course.trial.id])
+        readable = [course for course in courses if course.entry is None]
+        sights = self._lookout.look(readable)
+        for course in readable:
+            with self._spare_others(course):
+                self._attach_one(course, self._judge.free_lease(course, facts[course.trial.id], sights), sights)
 
     def step(self, courses: Sequence[Course]) -> bool:
         """One look at everything; False when no course is left open."""
@@ -78,7 +83,8 @@ class Driver:
         self._watched = len(watched)
         sights = self._lookout.look(watched)
         for course in watched:
-            self._watch(course, sights, watched=len(watched))
+            with self._spare_others(course):
+                self._watch(course, sights, watched=len(watched))
         self._heirs.tend(watched, sights)
         self._lookout.tell_waits(watched, sights)
         self._leave_silent(watched)
@@ -99,6 +105,19 @@ class Driver:
                 standing = self._judge.stand(course, facts, self._lookout.look([course]))
                 left = Standing(Phase.ENDED, Verdict.CANCELLED, "the sweep was stopped before it ended")
                 course.entry = build_entry(course, facts, standing if standing.verdict else left)
+
+    @contextmanager
+    def _spare_others(self, course: Course) -> Iterator[None]:
+        """Leave a trial whose own files refuse to be read or written; a fault of the file system stops the driver."""
+        try:
+            yield
+        except OSError as error:
+            if find_storage_fault(error) is not None:
+                raise
+            where = describe_fault(error, str(course.folder.path))
+            told = f"its files cannot be read or written ({where}): mend that, then the same command goes on"
+            course.entry = build_entry(course, NO_FACTS, Standing(Phase.ENDED, Verdict.LOST, told))
+            self._say(f"{course.label}: {render_entry(course.entry)}")
 
     def _attach_one(self, course: Course, facts: TrialFacts, sights: dict[str, JobSight]) -> None:
         course.events = len(facts.events)
@@ -226,11 +245,13 @@ class Driver:
             course.seen_at = time.time()
             self._say(f"{course.label}: submitted as {course.job_id}")
         for course, words in outcome.refused:
-            self._end(course, course.read(), Standing(Phase.ENDED, Verdict.CANCELLED, words))
+            with self._spare_others(course):
+                self._end(course, course.read(), Standing(Phase.ENDED, Verdict.CANCELLED, words))
         if outcome.news:
             self._say(outcome.news)
         for course, words in outcome.left:
-            self._close(course, course.read(), Standing(Phase.ENDED, Verdict.LOST, words))
+            with self._spare_others(course):
+                self._close(course, course.read(), Standing(Phase.ENDED, Verdict.LOST, words))
         for course in outcome.moved:
             if not self._catch_up(course):
                 break  # the others have still moved when Slurm answers

@@ -28,6 +28,10 @@ class TrialFacts:
     """Last change of the trial's records, in seconds since 1970; 0 when there are none."""
 
 
+NO_FACTS = TrialFacts((), (), {}, None, "", None, 0.0)
+"""Of a trial that nobody has begun, or that cannot be read."""
+
+
 def read_facts(folder: TrialFolder, *, steps: int) -> TrialFacts:
     """The facts of the trial whose id is the folder's name, and which is done after `steps` steps."""
     attempts = read_attempt_numbers(folder)

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from windtunnel.artifacts import Record, read_artifact, read_document
 from windtunnel.errors import ArtifactError, InputFileError, StudyError
+from windtunnel.ledger.facts import read_ends
 from windtunnel.ledger.goodput import summarise_goodput
-from windtunnel.ledger.layout import TrialFolder
+from windtunnel.ledger.layout import TrialFolder, read_attempt_numbers
 from windtunnel.ledger.log import read_events
 from windtunnel.ledger.traces import read_traces
 from windtunnel.records.checks import CheckpointReport, Latency
@@ -190,13 +191,10 @@ def _read_stamp(path: Path) -> Stamp:
 
 
 def _read_attempts(trial_dir: Path) -> tuple[AttemptEnd, ...]:
-    ends = []
-    for path in trial_dir.glob("attempts/*/END.json"):
-        try:
-            ends.append(read_artifact(path, AttemptEnd))
-        except (InputFileError, ArtifactError):
-            continue  # the sweep's own verdict stands; an unreadable detail must not hide it
-    return tuple(sorted(ends, key=lambda end: end.attempt))
+    # The sweep's own verdict stands; an unreadable detail must not hide it.
+    folder = TrialFolder(trial_dir)
+    ends = read_ends(folder, read_attempt_numbers(folder))
+    return tuple(ends[number] for number in sorted(ends))
 
 
 def _read_goodput(trial_dir: Path, ends: Sequence[AttemptEnd]) -> Goodput:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def block_config(course: Course) -> None:
 def block_ledger(course: Course) -> None:
     course.folder.path.mkdir(parents=True)
     (course.folder.path / LEDGER).symlink_to(LEDGER)
+
+
+@pytest.mark.parametrize("block", [block_folder, block_ledger])
+@pytest.mark.parametrize("already_submitted", [False, True], ids=["new", "submitted"])
+def test_a_trial_that_cannot_be_read_is_left_and_the_others_go_on(
+    tmp_path: Path, block: Callable[[Course], None], already_submitted: bool
+) -> None:
+    driver, courses, _, said = begin(tmp_path, "a", "b", "c")
+    if already_submitted:
+        driver.step(courses)
+        shutil.rmtree(courses[1].folder.path)
+    block(courses[1])
+    if not already_submitted:
+        driver.attach(courses)
+    driver.step(courses)
+    left = courses[1].entry
+    assert left is not None
+    assert left.verdict == Verdict.LOST
+    assert str(courses[1].folder.path) in left.evidence
+    assert [course.under_way for course in courses if course is not courses[1]] == [True, True]
+    assert sum("cannot be read or written" in line for line in said) == 1
 
 
 def test_a_trial_that_cannot_be_written_is_left_and_the_others_are_submitted(tmp_path: Path) -> None:
