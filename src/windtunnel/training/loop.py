@@ -50,11 +50,13 @@ class Loop:
         self._wrapped.train()
         run.timeline.mark(Phase.TRAIN, state.step)
         stopped = False
-        while state.step < steps and not stopped:
-            take_step(run, state, self._wrapped)
-            stopped = state.step < steps and self._vote.is_agreed(state.step)
-            stopped = self._keep_books(stopped=stopped) and stopped
-        run.timeline.mark(Phase.DRAIN, state.step)
+        try:
+            while state.step < steps and not stopped:
+                take_step(run, state, self._wrapped)
+                stopped = state.step < steps and self._vote.is_agreed(state.step)
+                stopped = self._keep_books(stopped=stopped) and stopped
+        finally:  # also after a save that failed, or a loss that stayed bad
+            run.timeline.mark(Phase.DRAIN, state.step)
         with run.phase("checkpoint"):
             self._saver.wait()
         self._log.close()
@@ -125,7 +127,6 @@ class Loop:
             self._saver.wait()
         choice = find_newest(run.checkpoints_dir, mesh=run.mesh) if remedy is not Remedy.STOP else None
         if choice is None or choice.path is None or choice.manifest is None:
-            run.timeline.mark(Phase.DRAIN, state.step)
             none = "" if choice is None else "; there is no checkpoint to return to"
             raise DivergedError(f"{state.recovery.explain_stop()}{none}")
         run.report(f"{fault.told}: back to step {choice.manifest.step}, to {remedy}")
