@@ -52,6 +52,6 @@ def open_library(path: Path) -> ctypes.CDLL:
         function = getattr(library, name)
         function.argtypes = _MOMENTS_ARGUMENTS
         function.restype = ctypes.c_int32
-    library.windtunnel_stream_copy.argtypes = (_POINTER, _POINTER, ctypes.c_int64)
+    library.windtunnel_stream_copy.argtypes = (_POINTER, _POINTER, _POINTER, ctypes.c_int64, ctypes.c_int32)
     library.windtunnel_stream_copy.restype = None
     return library

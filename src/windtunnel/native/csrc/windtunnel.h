@@ -24,5 +24,7 @@ WINDTUNNEL_API int32_t windtunnel_rolling_moments_f64(const double* x, double* o
                                                       const int64_t* windows, int64_t window_count,
                                                       int64_t min_periods, int32_t threads, int32_t set);
 
-// Copies `bytes` from `source` to `target`, which do not overlap and need no alignment, past the caches.
-WINDTUNNEL_API void windtunnel_stream_copy(void* target, const void* source, int64_t bytes);
+// Copies each of `count` regions past the caches, on so many threads at once; regions do not overlap, and need no
+// alignment.
+WINDTUNNEL_API void windtunnel_stream_copy(void* const* targets, const void* const* sources, const int64_t* bytes,
+                                           int64_t count, int32_t threads);
