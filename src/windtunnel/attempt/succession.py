@@ -133,7 +133,7 @@ def _see(job_id: str, read_jobs: ReadQueue) -> JobSight:
         job = read_jobs([job_id]).get(job_id)
     except CommandError:
         return UNSEEN
-    return sight_of_state(job.state, job_id=job_id, reason=job.reason) if job is not None else UNSEEN
+    return sight_of_state(job.state, job_id=job_id) if job is not None else UNSEEN
 
 
 def _step_aside(facts: TrialFacts, turn: Turn, why: str, grant: Grant) -> AttemptEnd:

@@ -100,10 +100,10 @@ def _ask_by_name(names: Collection[str]) -> tuple[dict[str, JobSight], dict[str,
 
 def _sight_all(queue: Mapping[str, QueuedJob], accounted: Mapping[str, AccountedJob]) -> dict[str, JobSight]:
     # Accounting alone shows no life: its record may be of an earlier run.
-    told = {job_id: sight_of_state(job.state, job_id=job_id, reason=job.reason) for job_id, job in accounted.items()}
+    told = {job_id: sight_of_state(job.state, job_id=job_id) for job_id, job in accounted.items()}
     sights = {job_id: sight if sight.phase == Phase.ENDED else UNSEEN for job_id, sight in told.items()}
     for job_id, job in queue.items():
-        sights[job_id] = sight_of_state(job.state, job_id=job_id, reason=job.reason, detail=_clean(job.reason))
+        sights[job_id] = sight_of_state(job.state, job_id=job_id, detail=_clean(job.reason))
     return sights
 
 

@@ -228,14 +228,12 @@ def _kind_of(queued: QueuedJob | None, accounted: AccountedJob | None) -> str:
 def _sight(job_id: str, queued: QueuedJob | None, accounted: AccountedJob | None, *, alive_at: float) -> JobSight:
     if queued is not None:
         detail = _detail(queued.nodes, queued.reason)
-        sight = sight_of_state(queued.state, job_id=job_id, reason=queued.reason, detail=detail)
+        sight = sight_of_state(queued.state, job_id=job_id, detail=detail)
         return replace(sight, hosts=_hosts(queued.nodes)) if sight.phase == Phase.ENDED else sight
     if accounted is None:
         return UNSEEN
     detail = _detail(accounted.nodes, f"exit code {accounted.exit_code}")
-    sight = sight_of_state(
-        accounted.state, job_id=job_id, reason=accounted.reason, detail=detail, hosts=_hosts(accounted.nodes)
-    )
+    sight = sight_of_state(accounted.state, job_id=job_id, detail=detail, hosts=_hosts(accounted.nodes))
     if sight.phase != Phase.ENDED:
         # The controller does not know it: the record is of an earlier run, or its end was never written down.
         return JobSight(Phase.UNSURE, evidence=f"accounting says {accounted.state} of job {job_id}, squeue nothing")

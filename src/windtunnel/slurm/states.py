@@ -10,7 +10,8 @@ _RUNNING = frozenset({"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_O
 _VERDICTS: dict[str, Verdict | None] = {
     # Whether a trial that Slurm calls done is done, only its own DONE.json says.
     "COMPLETED": None,
-    # The supervisor itself died or refused; a trial's own failure is in its END.json.
+    # The supervisor itself died or refused; a trial's own failure is in its END.json. Slurm's reason does not tell
+    # more: JobLaunchFailure is a node that could not start the job, and also a supervisor that was killed.
     "FAILED": None,
     "REVOKED": None,
     "TIMEOUT": Verdict.TIMEOUT,
@@ -28,8 +29,6 @@ REVOCABLE = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL
 """Ends that Slurm itself may take back a moment later, by putting the job into the queue again."""
 STARTS_FAILED = frozenset({"JobHoldMaxRequeue", "launch failed requeued held"})
 """Reasons of a held job that Slurm has tried to start, and gave up on."""
-_LAUNCH_FAILED = "JobLaunchFailure"
-"""Reason of a FAILED job whose node could not start it: nothing of it ran."""
 NEVER_STARTS = frozenset(
     {
         "AccountNotAllowed",
@@ -71,17 +70,9 @@ def is_known(state: str) -> bool:
     return read_state_name(state) in _QUEUED | _RUNNING | _VERDICTS.keys()
 
 
-def sight_of_state(
-    state: str, *, job_id: str, reason: str = "", detail: str = "", hosts: tuple[str, ...] = ()
-) -> JobSight:
-    """What a state, and Slurm's reason for it, say of a trial.
-
-    An unknown state counts as alive, so that nothing is submitted twice.
-    """
+def sight_of_state(state: str, *, job_id: str, detail: str = "", hosts: tuple[str, ...] = ()) -> JobSight:
+    """What a state says of a trial; an unknown one counts as alive, so that nothing is submitted twice."""
     name = read_state_name(state)
-    if (name, reason) == ("FAILED", _LAUNCH_FAILED):
-        told = f"Slurm could not start job {job_id} on its node ({detail or reason})"
-        return JobSight(Phase.ENDED, Verdict.NODE_FAIL, told, hosts=hosts)
     if name in _QUEUED:
         return JobSight(Phase.QUEUED, evidence=detail)
     if name in _VERDICTS:

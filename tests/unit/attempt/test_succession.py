@@ -22,7 +22,8 @@ BUDGETS = {"node_fail": 1, "lost": 1, "preempted": 1, "timeout": 1}
 
 
 def slurm_says(state: str) -> "Mapping[str, QueuedJob]":
-    return {"1": QueuedJob("1", state, "n3", "None", "x")}
+    # Slurm 22.05 gives this reason for a job whose script was killed.
+    return {"1": QueuedJob("1", state, "n3", "JobLaunchFailure" if state == "FAILED" else "None", "x")}
 
 
 @pytest.fixture

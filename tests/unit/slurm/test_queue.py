@@ -67,13 +67,6 @@ def test_a_jobs_end_explains_but_never_proves_success(state: str, verdict: Verdi
     assert sight.evidence == f"Slurm says {read_state_name(state)} of job 7 (on n0)"
 
 
-def test_a_job_that_its_node_could_not_start_is_no_trials_fault() -> None:
-    failed = sight_of_state("FAILED", job_id="7", reason="JobLaunchFailure", detail="on n0, JobLaunchFailure")
-    assert (failed.phase, failed.verdict) == (Phase.ENDED, Verdict.NODE_FAIL)
-    assert failed.evidence == "Slurm could not start job 7 on its node (on n0, JobLaunchFailure)"
-    assert sight_of_state("FAILED", job_id="7", reason="NonZeroExitCode").verdict is None
-
-
 @pytest.mark.parametrize("state", ["PENDING", "REQUEUED", "CONFIGURING", "SPECIAL_EXIT", "REQUEUE_HOLD"])
 def test_a_waiting_job_is_queued(state: str) -> None:
     assert sight_of_state(state, job_id="7").phase == Phase.QUEUED
