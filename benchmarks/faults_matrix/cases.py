@@ -65,7 +65,7 @@ def damage_all(bed: Bed, side: Side) -> str:
 
 def remove_all(bed: Bed, side: Side) -> str:
     """The folder is empty, as on a scratch file system that was swept; the rest of the run's folder is there."""
-    order, before = leave_state(bed, side)
+    order, before = leave_state(bed, side, supervised=True)
     shutil.rmtree(order.checkpoints)
     order.checkpoints.mkdir()
     return resume_after_damage(bed, side, order, before)
@@ -163,9 +163,9 @@ def mount_small(folder: Path) -> Iterator[bool]:
         run_command(["umount", str(folder)])
 
 
-def leave_state(bed: Bed, side: Side) -> tuple[Order, Attempt]:
+def leave_state(bed: Bed, side: Side, *, supervised: bool = False) -> tuple[Order, Attempt]:
     """A first attempt that ended after step 12, or 10, with its newest state of step 10."""
-    order = bed.make_order(side)
+    order = bed.make_order(side, supervised=supervised)
     return order, bed.run(side, order, faults=side.saves_at)
 
 

@@ -26,6 +26,8 @@ class Order:
     """Of the job, where a side asks."""
     generation: int = 0
     """Of the lease, where a side has one."""
+    supervised: bool = False
+    """Whether what starts the ranks is part of the attempt, where a side has such a thing."""
 
     @property
     def checkpoints(self) -> Path:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.faults_kills import read_tensors
@@ -11,8 +12,11 @@ from benchmarks.faults_matrix.journal import DONE, RESUMED, STEP, Event, Journal
 from benchmarks.faults_matrix.model import digest_tensors
 from benchmarks.harness import ROOT
 from toy_trial import trial_settings, write_features, write_trial
-from windtunnel.artifacts import read_artifact
-from windtunnel.records.trial import TrialOutcome
+from windtunnel.artifacts import read_artifact, write_artifact
+from windtunnel.attempt.run import run_attempt
+from windtunnel.identity import read_identity
+from windtunnel.ledger.layout import TrialFolder
+from windtunnel.records.trial import TrialOutcome, Verdict
 from windtunnel.training.__main__ import main as train
 
 EPOCH_STEPS = 22
@@ -21,12 +25,24 @@ _RESUMED = re.compile(r"resumed from step-(\d+)")
 
 def main() -> None:
     order = read_order()
+    if order.supervised:
+        sys.exit(supervise(order))
     folder, attempt_dir = Path(order.folder), Path(order.folder) / "attempts" / str(order.attempt)
     attempt_dir.mkdir(parents=True, exist_ok=True)
     code = train(["--trial-dir", str(folder), "--attempt", str(order.attempt), "--generation", str(order.generation)])
     if code == 0 and int(os.environ.get("RANK", "0")) == 0:
         report_end(order)
     sys.exit(code)
+
+
+def supervise(order: Order) -> int:
+    """The attempt under its supervisor, which keeps the ledger; its exit code, after the rank's log."""
+    end = run_attempt(Path(order.folder))
+    log = TrialFolder(Path(order.folder)).rank_log(order.attempt, 0)
+    print(log.read_text() if log.exists() else "", f"windtunnel: {end.evidence}", sep="\n", flush=True)
+    if end.verdict == Verdict.COMPLETED:
+        report_end(order)
+    return end.exit_code
 
 
 def prepare(order: Order) -> None:
@@ -41,7 +57,10 @@ def prepare(order: Order) -> None:
         async_checkpoints=False,  # a kill a few steps later then always finds the save done
     )
     features = write_features(Path(order.folder) / "features")
-    write_trial(Path(order.folder), features, settings, import_root=str(ROOT))
+    config = write_trial(Path(order.folder), features, settings, import_root=str(ROOT))
+    # A supervisor would begin the next attempt at once, with the same fault in it.
+    supervised = replace(config, identity=read_identity(features), lost_retries=0)
+    write_artifact(TrialFolder(Path(order.folder)).config, supervised)
 
 
 def report_end(order: Order) -> None:
