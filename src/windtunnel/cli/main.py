@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windtunnel import __version__
+from windtunnel.cli.perfmodel import add_perfmodel_parser
 from windtunnel.cli.study import add_study_parsers
 from windtunnel.cli.testbed import add_testbed_parser
 from windtunnel.cli.tools import add_tool_parsers
@@ -119,6 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_tool_parsers(subparsers)
     add_study_parsers(subparsers)
     add_testbed_parser(subparsers)
+    add_perfmodel_parser(subparsers)
     add_stage_parsers(subparsers)
     return parser
 
