@@ -159,12 +159,12 @@ class Driver:
     def tend(self) -> bool:
         """Start it again where that is due; False once it has ended and all is done."""
         assert self._process is not None
-        code = self._process.poll()
+        code, now = self._process.poll(), time.monotonic()
         if code == 0:
             return False
-        if code is None and not any(self._is_closed(trial) for trial in self._trials):
+        # One that has just begun has not had its say on trials that an earlier one left.
+        if code is None and (now - self._started < _CLOSED_FOR_S or not any(map(self._is_closed, self._trials))):
             return True
-        now = time.monotonic()
         if code is not None and now - self._started < _AGAIN_S:
             return True
         short = now - self._started < _SHORT_S

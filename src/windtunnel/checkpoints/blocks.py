@@ -138,15 +138,18 @@ def check_blocks(folder: Path, record: BlockFile) -> str:
 
 def find_bad_blocks(folder: Path, record: BlockFile) -> list[int]:
     """Numbers of the blocks that do not verify, those past the end of a file that was cut off among them."""
+    return [number for number in range(len(record.blocks)) if not _is_good(folder / record.file, number, record)]
+
+
+def _is_good(path: Path, number: int, record: BlockFile) -> bool:
+    """Whether a block verifies; one that cannot be read does not, whatever is around it."""
     try:
-        good = {
-            number
-            for number, data in _read_blocks(folder / record.file)
-            if not _check_block(data, number, record, "")
-        }
+        with path.open("rb", buffering=0) as file:
+            file.seek(number * BLOCK_BYTES)
+            data = file.read(BLOCK_BYTES)
     except OSError:
-        good = set()
-    return [number for number in range(len(record.blocks)) if number not in good]
+        return False
+    return not _check_block(data, number, record, "")
 
 
 def hash_blocks(path: Path) -> BlockFile:

@@ -18,7 +18,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from windtunnel.checkpoints.manifest import read_index, read_manifest
+from windtunnel.checkpoints.manifest import read_index
 from windtunnel.checkpoints.storage import BlockStorageReader, BlockStorageWriter, Publish, name_dtype
 from windtunnel.errors import CheckpointError, FencedError, StorageError
 from windtunnel.storage import describe_fault, find_storage_fault
@@ -43,14 +43,10 @@ def load_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
     Raises CheckpointError where a name, dtype or shape differs, or a byte is not what its manifest says.
     """
-    held = read_index(folder).tensors
-    for name, tensor in tensors.items():
-        found = f"{held[name].dtype} {held[name].shape}" if name in held else "nothing"
-        needed = f"{name_dtype(tensor.dtype)} {tuple(tensor.shape)}"
-        if found != needed:
-            raise CheckpointError(f"{folder} holds {name} as {found}, the model needs {needed}")
+    needed = {name: (name_dtype(tensor.dtype), tuple(tensor.shape)) for name, tensor in tensors.items()}
     with _quiet_alone(), _named_failure(f"cannot read the checkpoint {folder}"):
-        reader = BlockStorageReader(folder, read_manifest(folder))
+        # What one rank cannot read, or lacks, ends all: the reader does everything within DCP's own exchange.
+        reader = BlockStorageReader(folder, needed)
         load(dict(tensors), storage_reader=reader, no_dist=not dist.is_initialized())
 
 
@@ -81,7 +77,7 @@ def _named_failure(what: str) -> Iterator[None]:
     except (CheckpointException, OSError, RuntimeError, ValueError, KeyError) as error:
         # CheckpointException derives from BaseException, and would pass every handler above.
         cause = _find_cause(error)
-        if isinstance(cause, FencedError | CheckpointError):
+        if isinstance(cause, FencedError | CheckpointError | StorageError):
             raise cause from None
         fault = find_storage_fault(cause)
         if fault is not None:
@@ -97,7 +93,13 @@ def _find_cause(error: BaseException) -> BaseException:
 
 @contextmanager
 def _quiet_alone() -> Iterator[None]:
-    """Without the warning that a single process saves by itself, which is what we ask for."""
+    """Without the warning that a single process saves by itself, which is what we ask for.
+
+    Among ranks, of which a thread saves, there is none; and filters are the whole process's.
+    """
+    if dist.is_initialized():
+        yield
+        return
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled", category=UserWarning)
         yield

@@ -3,7 +3,8 @@
 Each lease has a generation, a number that only grows. A writer asks whether its own is still the newest after its
 files are written and before they get their names; whoever succeeds it takes the lease first, and then moves away
 every temporary folder that it finds. So whatever stops a writer between the question and the renaming, and for
-however long, the renaming comes before its successor looks, or it finds nothing to rename.
+however long, the renaming comes before its successor looks, or it finds nothing to rename. Of what retention lets go
+of, a writer that is stopped just then may still remove one checkpoint, older than one that it had verified.
 """
 
 from dataclasses import dataclass

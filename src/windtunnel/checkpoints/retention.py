@@ -56,10 +56,11 @@ def let_go(checkpoints_dir: Path, retention: Retention, *, fence: Fence = _OPEN)
     doomed = [path for path in found if step_of(path) not in kept]
     if not (doomed or aside) or verify_checkpoint(found[0]):
         return []
-    fence.check()
     for path in doomed:
+        fence.check()
         remove_checkpoint(path)
     for path in aside:
+        fence.check()
         shutil.rmtree(path)
     return doomed
 

@@ -18,7 +18,7 @@ class Stager:
 
     Plain tensors are copied one by one, which for thousands of them takes a fourth of torch's own stager: that one
     walks through each as through any Python object. It is left the tensors that are more, such as those in shards.
-    Within main memory they go past the caches and over the cores that are free, where the compiled library is.
+    Within main memory they go past the caches, on the cores that the process may use, where the compiled library is.
     """
 
     def __init__(self) -> None:

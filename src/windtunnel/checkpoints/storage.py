@@ -1,6 +1,6 @@
 """DCP's storage in our format: one file of raw bytes a rank, in hashed blocks, and an index in JSON. No pickle."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -24,10 +24,10 @@ from windtunnel.checkpoints.blocks import BlockFile, BlockReader, BlockWriter, h
 from windtunnel.checkpoints.manifest import (
     INDEX,
     CheckpointIndex,
-    CheckpointManifest,
     Chunk,
     TensorRecord,
     read_index,
+    read_manifest,
 )
 from windtunnel.errors import CheckpointError
 
@@ -103,9 +103,12 @@ class BlockStorageWriter(StorageWriter):
 class BlockStorageReader(StorageReader):
     """Reads what its manifest vouches for, and verifies every block that it reads."""
 
-    def __init__(self, folder: Path, manifest: CheckpointManifest) -> None:
+    def __init__(self, folder: Path, needed: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
+        """`needed` is the dtype and the whole shape of each tensor that this rank is to fill."""
         self._folder = folder
-        self._files = {item.file: item for item in manifest.files}
+        self._needed = needed
+        self._files: dict[str, BlockFile] = {}
+        self._failure: Exception | None = None
         self._chunks: dict[MetadataIndex, Chunk] = {}
 
     def reset(self, checkpoint_id: Any = None) -> None:
@@ -117,8 +120,17 @@ class BlockStorageReader(StorageReader):
         return isinstance(checkpoint_id, Path)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """The index as DCP's planner wants it."""
+        """The index as DCP's planner wants it; none where it cannot be read, which is told a moment later."""
+        try:
+            return self._read_metadata()
+        except (CheckpointError, OSError) as error:
+            self._failure = error  # raised from here, DCP would make a word of its own of it
+            return Metadata({}, storage_data={})
+
+    def _read_metadata(self) -> Metadata:
         index = read_index(self._folder)
+        self._files = {item.file: item for item in read_manifest(self._folder).files}
+        self._check_needed(index)
         chunks = {
             MetadataIndex(name, chunk.offsets): chunk
             for name, tensor in index.tensors.items()
@@ -126,8 +138,17 @@ class BlockStorageReader(StorageReader):
         }
         return Metadata({name: _as_metadata(tensor) for name, tensor in index.tensors.items()}, storage_data=chunks)
 
+    def _check_needed(self, index: CheckpointIndex) -> None:
+        for name, (dtype, shape) in self._needed.items():
+            held = index.tensors.get(name)
+            found = f"{held.dtype} {held.shape}" if held is not None else "nothing"
+            if found != f"{dtype} {shape}":
+                raise CheckpointError(f"{self._folder} holds {name} as {found}, the model needs {dtype} {shape}")
+
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Every rank reads the index for itself."""
+        """Every rank reads the index for itself; raises what went wrong in that, for all ranks to know."""
+        if self._failure is not None:
+            raise self._failure
         self._chunks = metadata.storage_data
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:

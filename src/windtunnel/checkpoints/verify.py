@@ -25,14 +25,7 @@ class Choice:
 
 def verify_checkpoint(path: Path) -> list[str]:
     """Why the checkpoint at `path` is not what was published, a sentence each; empty when every byte is right."""
-    try:
-        manifest = read_manifest(path)
-        strangers = _find_strangers(path, manifest)
-    except (CheckpointError, OSError) as error:
-        return [str(error)]
-    with ThreadPoolExecutor(_READERS) as pool:
-        reasons = pool.map(lambda item: check_blocks(path, item), manifest.files)
-        return [*filter(None, reasons), *strangers]
+    return _read_verified(path)[1]
 
 
 def choose_checkpoint(checkpoints_dir: Path) -> Choice:
@@ -40,9 +33,11 @@ def choose_checkpoint(checkpoints_dir: Path) -> Choice:
     skipped: list[str] = []
     passed_over: list[Path] = []
     for path in list_checkpoints(checkpoints_dir):
-        reasons = verify_checkpoint(path)
+        manifest, reasons = _read_verified(path)
+        if reasons:  # a read may fail, on a network's file system, where the next one does not
+            manifest, reasons = _read_verified(path)
         if not reasons:
-            return Choice(path, read_manifest(path), tuple(skipped), tuple(passed_over))
+            return Choice(path, manifest, tuple(skipped), tuple(passed_over))
         passed_over.append(path)
         skipped.append(f"{path.name}: {'; '.join(reasons)}")
     if skipped:
@@ -51,6 +46,17 @@ def choose_checkpoint(checkpoints_dir: Path) -> Choice:
             "restore one, or remove the folder to train from the start"
         )
     return Choice(None, None, ())
+
+
+def _read_verified(path: Path) -> tuple[CheckpointManifest | None, list[str]]:
+    try:
+        manifest = read_manifest(path)
+        strangers = _find_strangers(path, manifest)
+    except (CheckpointError, OSError) as error:
+        return None, [str(error)]
+    with ThreadPoolExecutor(_READERS) as pool:
+        reasons = pool.map(lambda item: check_blocks(path, item), manifest.files)
+        return manifest, [*filter(None, reasons), *strangers]
 
 
 def _find_strangers(path: Path, manifest: CheckpointManifest) -> list[str]:

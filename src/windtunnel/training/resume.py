@@ -73,7 +73,7 @@ def check_origin(found: CheckpointManifest, origin: CheckpointManifest) -> None:
 
 def load_state(state: TrainState, path: Path, *, step: int, mesh: Mesh) -> None:
     """Fill `state` and this rank's random generators from a verified checkpoint after `step`."""
-    shapes = read_shapes(path)
+    shapes = run_on_root(mesh.comm, lambda: read_shapes(path))
     make_optimizer_state(state, shapes)
     mine = {name: torch.empty(shape, dtype=torch.uint8) for name, shape in shapes.items() if name in rank_names(mesh)}
     load_tensors(path, {**model_tensors(state.model), **optimizer_tensors(state), **mine})
