@@ -9,7 +9,7 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
 OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
@@ -27,6 +27,16 @@ _MOMENTS_ARGUMENTS = (
     ctypes.c_int32,
     ctypes.c_int32,
 )
+_GATHER_ARGUMENTS = (
+    _POINTER,
+    ctypes.c_int64,
+    _POINTER,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    _POINTER,
+    ctypes.c_int32,
+)
+_SCATTER_ARGUMENTS = (_POINTER, _POINTER, ctypes.c_int64, _POINTER, _POINTER, ctypes.c_int32)
 
 
 @cache
@@ -52,4 +62,8 @@ def open_library(path: Path) -> ctypes.CDLL:
         function = getattr(library, name)
         function.argtypes = _MOMENTS_ARGUMENTS
         function.restype = ctypes.c_int32
+    library.windtunnel_gather_windows.argtypes = _GATHER_ARGUMENTS
+    library.windtunnel_gather_windows.restype = ctypes.c_int32
+    library.windtunnel_scatter_chunks.argtypes = _SCATTER_ARGUMENTS
+    library.windtunnel_scatter_chunks.restype = ctypes.c_int64
     return library
