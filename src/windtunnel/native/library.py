@@ -9,7 +9,7 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
 OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
@@ -27,6 +27,16 @@ _MOMENTS_ARGUMENTS = (
     ctypes.c_int32,
     ctypes.c_int32,
 )
+_GATHER_ARGUMENTS = (
+    _POINTER,
+    ctypes.c_int64,
+    _POINTER,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    _POINTER,
+    ctypes.c_int32,
+)
+_SCATTER_ARGUMENTS = (_POINTER, _POINTER, ctypes.c_int64, _POINTER, _POINTER, ctypes.c_int32)
 
 
 @cache
@@ -54,4 +64,8 @@ def open_library(path: Path) -> ctypes.CDLL:
         function.restype = ctypes.c_int32
     library.windtunnel_stream_copy.argtypes = (_POINTER, _POINTER, _POINTER, ctypes.c_int64, ctypes.c_int32)
     library.windtunnel_stream_copy.restype = None
+    library.windtunnel_gather_windows.argtypes = _GATHER_ARGUMENTS
+    library.windtunnel_gather_windows.restype = ctypes.c_int32
+    library.windtunnel_scatter_chunks.argtypes = _SCATTER_ARGUMENTS
+    library.windtunnel_scatter_chunks.restype = ctypes.c_int64
     return library

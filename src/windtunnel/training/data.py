@@ -1,7 +1,6 @@
 """A trial's samples on this rank: scaled features and targets in memory, and which rows each step takes."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from windtunnel.errors import LayoutError, SettingsError
 from windtunnel.settings.study import TrialSettings
-from windtunnel.shards.order import sample_order
+from windtunnel.shards.permutation import permute
 from windtunnel.tasks.direction_volatility import TargetTable
 from windtunnel.tasks.find import find_task
 from windtunnel.tasks.scaling import apply_scale, fit_scale
@@ -61,8 +60,8 @@ def take_rows(step: int, *, first_row: int, samples: int, batch_size: int, seed:
     Each epoch is a new order; the samples left over at its end, fewer than a batch, are not visited in it.
     """
     epoch, batch = divmod(step, samples // batch_size)
-    order = _epoch_order(samples, seed, epoch)
-    return order[batch * batch_size : (batch + 1) * batch_size] + first_row
+    places = np.arange(batch * batch_size, (batch + 1) * batch_size)
+    return permute(places, samples, key=(seed, epoch)) + first_row
 
 
 def rank_slice(batch_size: int, *, rank: int, world_size: int) -> slice:
@@ -73,8 +72,3 @@ def rank_slice(batch_size: int, *, rank: int, world_size: int) -> slice:
             f"raise it to {world_size} or lower parallelism.data"
         )
     return slice(batch_size * rank // world_size, batch_size * (rank + 1) // world_size)
-
-
-@lru_cache(maxsize=1)
-def _epoch_order(samples: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return sample_order(samples, seed=seed, epoch=epoch)
