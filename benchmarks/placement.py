@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import placement_corpus
+from benchmarks import placement_corpus, placement_solver
 from benchmarks.harness import Part, PartResult, Row, make_row, make_rows, run_paired
 from windtunnel.fabric.graph import find_switch_paths
 from windtunnel.fabric.placement import order_hosts, ring_crossings
@@ -146,4 +146,6 @@ PARTS = (
         run=run_ring,
     ),
     placement_corpus.PART,
+    placement_solver.SMALL_PART,
+    placement_solver.LARGE_PART,
 )

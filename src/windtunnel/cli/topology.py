@@ -1,4 +1,4 @@
-"""`windtunnel topology facts`, `lint` and `show`: what files say of a cluster's network and machines, for people."""
+"""`windtunnel topology facts`, `fit`, `lint` and `show`: what files say of networks and machines, for people."""
 
 import argparse
 import json
@@ -23,6 +23,9 @@ def add_topology_parsers(parser: argparse.ArgumentParser) -> None:
     )
     facts.add_argument("--slurm-version", help="of the Slurm that printed the file, which its text does not say")
     facts.set_defaults(func=_facts)
+    fit = actions.add_parser("fit", help="fit a cost curve to a log of nccl-tests or OSU, and say how far it holds")
+    fit.add_argument("file", type=Path, metavar="FILE", help="a log, or -")
+    fit.set_defaults(func=_fit)
     lint = actions.add_parser("lint", help="find what is wrong in a topology")
     lint.add_argument(
         "file", type=Path, nargs="?", metavar="FILE", help="topology.conf or other network (Slurm's own)"
@@ -58,6 +61,19 @@ def run_corpus(folder: Path) -> int:
         print("\n    ".join([item.file, *item.differences]))
     print(f"{len(checked) - len(wrong)} of {len(checked)} files are understood as expected")
     return 1 if wrong else 0
+
+
+def run_fit(file: Path) -> int:
+    """Print the curve of a benchmark's log: pieces, error, latency, and whether the times have two levels."""
+    from windtunnel.errors import InputFileError
+    from windtunnel.fabric.curves import describe_curve, fit_curve
+    from windtunnel.fabric.timing_points import read_points
+
+    timings = _read(file).timings
+    if timings is None:
+        raise InputFileError(f"{file} is no log of nccl-tests or OSU: there are no times to fit a curve to")
+    print(describe_curve(fit_curve(read_points(timings))))
+    return 0
 
 
 def run_lint(file: Path | None, nodes: Path | None) -> int:
@@ -131,6 +147,10 @@ def _facts(args: argparse.Namespace) -> int:
     if args.corpus is not None:
         return run_corpus(args.corpus)
     return run_facts(args.file, version=args.slurm_version)
+
+
+def _fit(args: argparse.Namespace) -> int:
+    return run_fit(args.file)
 
 
 def _lint(args: argparse.Namespace) -> int:

@@ -17,6 +17,16 @@ def test_a_quick_placement_benchmark_ends_with_a_line_of_its_figures():
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout.splitlines()[-1])
     assert said["benchmark"] == "placement"
-    assert said["figures"].keys() == said["cases"].keys() == {"ring_speedup", "corpus_fraction"}
+    assert (
+        said["figures"].keys()
+        == said["cases"].keys()
+        == {
+            "ring_speedup",
+            "corpus_fraction",
+            "solver_optimal_fraction",
+            "large_gap",
+            "large_solve_s",
+        }
+    )
     assert said["figures"]["ring_speedup"] > 1
-    assert said["figures"]["corpus_fraction"] == 1
+    assert said["figures"]["corpus_fraction"] == said["figures"]["solver_optimal_fraction"] == 1
