@@ -148,7 +148,7 @@ def hash_user_files(target: str, import_root: str) -> str:
 
 def _unseen_groups(workload: WorkloadSettings) -> set[str]:
     """Settings of a trial that its program is not told of."""
-    return {"model", "task"} | (set() if workload.data else {"features", "dataset"})
+    return {"model", "task", "kernels"} | (set() if workload.data else {"features", "dataset"})
 
 
 def _require_program(word: str, folder: Path) -> None:

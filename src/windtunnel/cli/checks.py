@@ -8,6 +8,7 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError, InputFileError, SettingsError, UserError
 from windtunnel.identity import hash_user_code
+from windtunnel.kernels.backend import choose_backend
 from windtunnel.planner.space import list_combinations
 from windtunnel.settings.study import PathSettings, PlanSettings, StudySettings, TrialSettings
 from windtunnel.settings.template import list_keys
@@ -32,6 +33,13 @@ def check_programs(plan: PlanSettings) -> None:
             raise SettingsError(
                 f"workload.argv: there is no program {program!r} on PATH: install it, or give its path"
             )
+
+
+def check_kernels(study: StudySettings, plan: PlanSettings) -> None:
+    """Raise ClusterError for a backend of the kernels that this installation, which a job uses too, does not have."""
+    backends = {study.kernels.backend} | {trial.kernels.backend for _, trial in list_combinations(plan)}
+    for backend in sorted(backends):
+        choose_backend(backend)
 
 
 def _name_code(trial: TrialSettings) -> str:

@@ -37,8 +37,10 @@ RESERVED = frozenset({"config", "shards", "features", "cluster", "trials", "data
 """Names that are folders of `results/`, and so cannot be studies."""
 VARIED_GROUPS = ("model", "parallelism", "placement", "task", "training", "workload")
 """Groups that a study may vary: the others are shared by all its trials."""
-VARIED_CLUSTER = frozenset({"cluster.cpus_per_rank", "cluster.gpus_per_rank", "cluster.memory"})
-"""Settings of the cluster that a study may vary.
+VARIED_VALUES = frozenset(
+    {"cluster.cpus_per_rank", "cluster.gpus_per_rank", "cluster.memory", "kernels.backend", "seed"}
+)
+"""Settings of other groups that a study may vary.
 
 Whatever is not part of a trial's id is left out: it would make one trial of many."""
 
@@ -150,6 +152,7 @@ def cut_trial(study: StudySettings, repeat: int = 0) -> TrialSettings:
         repeat=repeat,
         dataset=study.data.dataset,
         features=study.features,
+        kernels=study.kernels,
         workload=study.workload,
         model=study.model,
         task=study.task,
@@ -255,7 +258,7 @@ def _check_key(study: str, key: str) -> None:
             f"study {study!r}: space.values {key!r} cannot be varied: name options in space.groups.workload"
         )
     top = key.split(".")[0]
-    if key == "seed" or (top in VARIED_GROUPS and top != key) or key in VARIED_CLUSTER:
+    if (top in VARIED_GROUPS and top != key) or key in VARIED_VALUES:
         return
-    known = ", ".join(["seed", *(f"{group}.*" for group in VARIED_GROUPS), *sorted(VARIED_CLUSTER)])
+    known = ", ".join([*(f"{group}.*" for group in VARIED_GROUPS), *sorted(VARIED_VALUES)])
     raise StudyError(f"study {study!r}: space.values {key!r} cannot be varied; these can: {known}")

@@ -101,7 +101,7 @@ def make_inputs(study: StudySettings, *, needs_data: bool = True) -> Inputs:
 
 def _run_workflow(study: StudySettings, profile: Path, targets: Sequence[str]) -> None:
     # The values themselves are handed on, since the command line may have changed them.
-    groups = {"data": study.data, "features": study.features, "cluster": study.cluster, "paths": study.paths}
+    groups = {name: getattr(study, name) for name in ("data", "features", "kernels", "cluster", "paths")}
     overrides = [
         f"++{group}.{key}={_quote(value)}"
         for group, settings in groups.items()

@@ -49,7 +49,7 @@ def featurize(args: Namespace) -> None:
     from windtunnel.featurize.run import run_featurize
 
     settings = read_settings(FeaturizeSettings, args.settings)
-    run_featurize(settings.features, shards=args.shards, out=args.out)
+    run_featurize(settings.features, shards=args.shards, out=args.out, backend=settings.kernels.backend)
 
 
 def topology(args: Namespace) -> None:

@@ -17,6 +17,7 @@ from windtunnel.artifacts import hash_json, to_plain
 from windtunnel.cli.checks import (
     check_all,
     check_data,
+    check_kernels,
     check_partitions,
     check_paths,
     check_programs,
@@ -177,14 +178,16 @@ def _list_checks(studies: Studies, project: Path) -> Iterator[Callable[[], objec
         yield partial(check_paths, study.settings.paths, project)
         yield partial(hash_user_models, study.plan, project)
         yield partial(check_programs, study.plan)
+        yield partial(check_kernels, study.settings, study.plan)
         if study.needs_data:
             yield partial(check_data, study.settings, project)
     yield partial(check_partitions, {name for study in studies.by_name.values() for name in study.slurm_partitions})
 
 
 def features_key(study: StudySettings) -> str:
-    """Folder of a study's feature shards: the dataset, and a hash of what is computed from it."""
-    return f"{study.data.dataset}-{hash_json(study.features)[:8]}"
+    """Folder of a study's feature shards: the dataset, and a hash of what is computed from it, by which kernels."""
+    computed = hash_json([to_plain(study.features), to_plain(study.kernels)])
+    return f"{study.data.dataset}-{computed[:8]}"
 
 
 def list_names(config: Mapping[str, Any]) -> list[str]:
@@ -239,7 +242,9 @@ def _cut(name: str, study: ComposedStudy) -> dict[str, Any]:
     models = tuple({model.name: model for model in trained}.values())
     stages: dict[str, Settings] = {
         f"data/{study.dataset}": whole.data,
-        f"features/{study.features_key}": FeaturizeSettings(dataset=study.dataset, features=whole.features),
+        f"features/{study.features_key}": FeaturizeSettings(
+            dataset=study.dataset, features=whole.features, kernels=whole.kernels
+        ),
         f"{name}/trace": TraceSettings(models=models, task=whole.task, batch_size=whole.training.batch_size),
         f"{name}/plan": study.plan,
         f"{name}/sweep": SweepStageSettings(study=name, cluster=whole.cluster, sweep=whole.sweep),

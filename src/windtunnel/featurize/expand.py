@@ -5,6 +5,8 @@ last value; where there is none yet (a series that begins later) it is 0, which 
 means that nothing is known. Only rows up to its own enter a feature, and no statistic of the whole sample.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +15,10 @@ from numpy.typing import NDArray
 
 from windtunnel.errors import InputFileError
 from windtunnel.featurize.signals import Floats, Signal, Table, carry_forward
-from windtunnel.kernels.rolling import rolling_moments
+from windtunnel.kernels.windows import rolling_mean, rolling_std, rolling_zscore
 from windtunnel.records.data import Column
 from windtunnel.settings.features import FeatureSettings
+from windtunnel.settings.kernels import Backend
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,10 @@ class Features:
     columns: tuple[Column, ...]
 
 
-def expand_table(table: Table, settings: FeatureSettings) -> Features:
+def expand_table(table: Table, settings: FeatureSettings, *, backend: Backend = "auto") -> Features:
     """All features of `table`; raises InputFileError when no row has those of the forecast instrument."""
     values_tc = np.stack([signal.values for signal in table.signals], axis=1)
-    moments_tcw3 = rolling_moments(
-        torch.from_numpy(values_tc),
-        settings.windows,
-        min_periods=settings.min_periods,
-        threads=settings.threads,
-    ).numpy()
+    moments_tcw3 = find_moments(values_tc, settings, backend=backend)
     blocks = [
         expand_signal(signal, moments_tcw3[:, index], settings.windows) for index, signal in enumerate(table.signals)
     ]
@@ -52,6 +50,29 @@ def expand_table(table: Table, settings: FeatureSettings) -> Features:
     columns = tuple(column for _, columns in blocks for column in columns)
     _check_finite(kept_tc, columns)
     return Features(table.time_ns[first:], table.price[first:], kept_tc, columns)
+
+
+def find_moments(values_tc: Floats, settings: FeatureSettings, *, backend: Backend = "auto") -> Floats:
+    """Mean, deviation and z-score (T, C, W, 3) of every signal over every window."""
+    x_tc = torch.from_numpy(values_tc)
+    with use_threads(settings.threads):
+        moments = [
+            function(x_tc, window, min_periods=settings.min_periods, backend=backend)
+            for window in settings.windows
+            for function in (rolling_mean, rolling_std, rolling_zscore)
+        ]
+    return np.stack([moment.numpy() for moment in moments], axis=-1).reshape(*values_tc.shape, -1, 3)
+
+
+@contextmanager
+def use_threads(count: int) -> Iterator[None]:
+    """So many threads of torch's inside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def expand_signal(signal: Signal, moments_tw3: Floats, windows: tuple[int, ...]) -> tuple[Floats, tuple[Column, ...]]:

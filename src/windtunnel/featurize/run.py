@@ -13,8 +13,10 @@ from windtunnel.featurize.daily import build_daily, make_series
 from windtunnel.featurize.expand import Features, expand_table
 from windtunnel.featurize.quotes import COLUMNS, build_quotes
 from windtunnel.featurize.signals import Table
+from windtunnel.kernels.backend import choose_backend
 from windtunnel.records.data import ROW_FACTS, Column, ShardEntry, ShardManifest
 from windtunnel.settings.features import FeatureSettings
+from windtunnel.settings.kernels import Backend
 from windtunnel.shards.manifest import check_shard, manifest_sha256, read_manifest, write_manifest
 from windtunnel.shards.reader import read_shard
 from windtunnel.shards.writer import write_shard
@@ -24,18 +26,20 @@ COMPRESSION = "zstd"
 CHUNK_ROWS = 4096
 
 
-def run_featurize(settings: FeatureSettings, *, shards: Path, out: Path) -> ShardManifest:
+def run_featurize(settings: FeatureSettings, *, shards: Path, out: Path, backend: Backend = "auto") -> ShardManifest:
     """Compute the features of the dataset whose manifest is `shards`; publish their shard beside `out`, then `out`.
 
-    Raises UserError when the dataset has no shards, not the reference, or columns that the recipe cannot use.
+    Raises UserError when the dataset has no shards, not the reference, or columns that the recipe cannot use, and
+    ClusterError for a backend of the kernels that is not installed.
     """
     started = time.monotonic()
+    kernels = choose_backend(backend)
     raw = read_manifest(shards)
     check_request(settings, raw, shards)
     print(f"featurize: {raw.dataset}: recipe {settings.recipe}, reference {settings.reference}", flush=True)
     table = read_table(settings, raw, shards.parent)
     print(f"featurize: {len(table.time_ns):,} rows, {len(table.signals)} signals", flush=True)
-    features = expand_table(table, settings)
+    features = expand_table(table, settings, backend=kernels)
     entry = _write_features(features, settings, out.parent)
     manifest = ShardManifest(
         kind="features",
@@ -46,11 +50,12 @@ def run_featurize(settings: FeatureSettings, *, shards: Path, out: Path) -> Shar
         inputs=(),
         quarantine="",
         parent_sha256=manifest_sha256(raw),
+        kernels=kernels,
     )
     written = write_manifest(out, manifest, settings_hash=hash_json(settings))
     rows, columns = features.features_tc.shape
     took = format_seconds(time.monotonic() - started)
-    print(f"featurize: {rows:,} rows x {columns} features -> {out} ({took})", flush=True)
+    print(f"featurize: {rows:,} rows x {columns} features by {kernels} -> {out} ({took})", flush=True)
     return written
 
 

@@ -1,18 +1,38 @@
-"""Which implementation of the operators runs: the compiled one, or the reference in plain PyTorch."""
+"""Which implementation of the operators runs: the compiled one, or the reference in plain PyTorch.
 
-from typing import Literal
+Imports no torch.
+"""
 
-from windtunnel.errors import ClusterError
-from windtunnel.kernels.schema import HAS_NATIVE, NATIVE, REFERENCE
+import os
+from typing import Literal, get_args
 
-Backend = Literal["auto", "reference", "cpp"]
+from windtunnel.errors import ClusterError, SettingsError
+from windtunnel.native.library import OPERATORS_FILE
+from windtunnel.settings.kernels import Backend
+
+NATIVE = "windtunnel"
+REFERENCE = "windtunnel_reference"
+HAS_NATIVE = OPERATORS_FILE.exists()
+"""Whether compiled operators are installed. Without them the reference serves both namespaces."""
+VARIABLE = "WINDTUNNEL_KERNELS"
+"""Environment variable that says what `auto` means: a trial's ranks have the trial's `kernels.backend` in it."""
 
 
 def choose_backend(backend: Backend, *, installed: bool = HAS_NATIVE) -> Literal["reference", "cpp"]:
-    """What `auto` means here: `cpp` where there is a compiled library. Raises ClusterError for `cpp` without one."""
-    if backend == "cpp" and not installed:
-        raise ClusterError("kernels.backend=cpp: there are no compiled operators: run `make build`, or choose auto")
-    return "cpp" if backend != "reference" and installed else "reference"
+    """What runs for `backend` here: `auto` asks WINDTUNNEL_KERNELS, and else takes `cpp` where it is installed.
+
+    Raises ClusterError for one that this installation does not have, SettingsError for a name that is none.
+    """
+    wanted = backend if backend != "auto" else os.environ.get(VARIABLE, "auto")
+    if wanted not in get_args(Backend):
+        raise SettingsError(f"{VARIABLE}={wanted}: expected one of {', '.join(get_args(Backend))}: set or unset it")
+    if wanted in ("triton", "cuda"):
+        raise ClusterError(f"kernels.backend={wanted}: no operator has it yet: choose cpp, reference or auto")
+    if wanted == "cpp" and not installed:
+        raise ClusterError(
+            f"kernels.backend=cpp: {OPERATORS_FILE} is not installed: run `make build`, or choose reference or auto"
+        )
+    return "cpp" if wanted != "reference" and installed else "reference"
 
 
 def choose_namespace(backend: Backend) -> str:

@@ -8,12 +8,8 @@ from typing import Any
 
 import torch
 
+from windtunnel.kernels.backend import HAS_NATIVE, NATIVE, REFERENCE
 from windtunnel.native.library import OPERATORS_FILE
-
-NATIVE = "windtunnel"
-REFERENCE = "windtunnel_reference"
-HAS_NATIVE = OPERATORS_FILE.exists()
-"""Whether compiled operators are installed. Without them the reference serves both namespaces."""
 
 
 def load_native() -> None:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from windtunnel.errors import UserError
-from windtunnel.kernels.backend import Backend, choose_namespace
+from windtunnel.kernels.backend import choose_namespace
 from windtunnel.kernels.rules import check_rolling, find_time_dim
 from windtunnel.kernels.windows import MOMENTS
+from windtunnel.settings.kernels import Backend
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from windtunnel.kernels.backend import Backend, choose_namespace
+from windtunnel.kernels.backend import choose_namespace
 from windtunnel.kernels.gradients import find_gradient, save_inputs
 from windtunnel.kernels.reference_windows import roll_reference, roll_reference_into
 from windtunnel.kernels.rules import check_out, check_rolling, find_time_dim, make_result
 from windtunnel.kernels.schema import define_gradient, define_operator, load_native
+from windtunnel.settings.kernels import Backend
 
 MOMENTS = ("mean", "sum", "var", "std", "zscore")
 

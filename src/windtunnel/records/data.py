@@ -73,5 +73,7 @@ class ShardManifest:
     quarantine_sha256: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings that made raw shards, so that they can be made again."""
+    kernels: str = ""
+    """What computed the features: `cpp` or `reference`; empty in raw shards."""
     sha256: str = field(default="", compare=False)
     """Hash of the manifest's own file with nothing in this field's place; empty in one that is not signed."""

@@ -113,6 +113,8 @@ class TrialOutcome:
     """Host of each rank, as granted."""
     phases_s: dict[str, float]
     """Wall seconds of this attempt by phase: setup, train, checkpoint, evaluate."""
+    kernels: str = ""
+    """What ran the time-series operators: `cpp` or `reference`; empty where a program does not tell it."""
     notes: tuple[str, ...] = ()
     """What its reader should know: faults that training got over, or what was passed over in a program's metrics."""
 

@@ -9,6 +9,7 @@ from windtunnel.settings.base import Settings
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.data import DataSettings
 from windtunnel.settings.features import FeatureSettings
+from windtunnel.settings.kernels import KernelSettings
 from windtunnel.settings.latency import LatencySettings
 from windtunnel.settings.model import ModelSettings
 from windtunnel.settings.parallelism import ParallelismSettings
@@ -86,6 +87,8 @@ class StudySettings(Settings):
     """Raw files."""
     features: FeatureSettings
     """What is computed from them."""
+    kernels: KernelSettings = KernelSettings()
+    """What computes it."""
     workload: WorkloadSettings = WorkloadSettings()
     """What a trial runs: our trainer, or any program."""
     model: ModelSettings
@@ -119,6 +122,7 @@ class TrialSettings(Settings):
     repeat: int = Field(default=0, ge=0)
     dataset: str
     features: FeatureSettings
+    kernels: KernelSettings = KernelSettings()
     workload: WorkloadSettings = WorkloadSettings()
     model: ModelSettings
     task: TaskSettings
@@ -133,6 +137,7 @@ class FeaturizeSettings(Settings):
 
     dataset: str
     features: FeatureSettings
+    kernels: KernelSettings = KernelSettings()
 
 
 class TraceSettings(Settings):

@@ -12,6 +12,7 @@ from pathlib import Path
 from windtunnel.artifacts import read_artifact
 from windtunnel.comm.ranks import read_rank_env
 from windtunnel.errors import WindtunnelError
+from windtunnel.kernels.backend import VARIABLE
 from windtunnel.modes import umask_of_store
 from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, TrialConfig
 from windtunnel.storage import find_storage_fault
@@ -71,6 +72,7 @@ def set_environment(config: TrialConfig) -> None:
     threads = str(config.trial.settings["training"]["threads_per_rank"])
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = threads
+    os.environ[VARIABLE] = config.trial.settings["kernels"]["backend"]
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if config.import_root:
         sys.path.insert(0, config.import_root)

@@ -5,6 +5,7 @@ from pathlib import Path
 from windtunnel.artifacts import hash_json, write_artifact
 from windtunnel.checkpoints.manifest import checkpoint_name
 from windtunnel.comm.base import run_on_root
+from windtunnel.kernels.backend import choose_backend
 from windtunnel.records.trial import Evaluation, TrialOutcome
 from windtunnel.training.context import Run
 from windtunnel.training.mesh import describe_device, read_host
@@ -57,6 +58,7 @@ def describe_outcome(
         device=describe_device(run.mesh.device),
         rank_hosts=tuple(host for host, _ in ranks),
         phases_s=run.phases_s,
+        kernels=choose_backend("auto"),
         notes=tuple(state.recovery.notes),
     )
 

@@ -9,6 +9,7 @@ from windtunnel.artifacts import read_artifact
 from windtunnel.checkpoints.manifest import list_checkpoints
 from windtunnel.checkpoints.verify import verify_checkpoint
 from windtunnel.records.trial import TrialOutcome
+from windtunnel.settings.kernels import KernelSettings
 
 PLAIN = {**TCN, "args": {"channels": 8}}  # without dropout, which ranks draw apart
 DIVERGING = """
@@ -46,7 +47,9 @@ def _read_failure(trial_dir, *, rank=0, attempt=1):
 
 
 def test_the_module_runs_one_rank_from_its_order_to_its_outcome(tmp_path, features):
-    trial = _make(tmp_path, features, "t")
+    trial = tmp_path / "t"
+    kernels = KernelSettings(backend="reference")
+    write_trial(trial, features, trial_settings().model_copy(update={"kernels": kernels}), import_root=str(tmp_path))
     (trial / "attempts/1").mkdir(parents=True)
     command = [sys.executable, "-m", "windtunnel.training", "--trial-dir", str(trial), "--attempt", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -59,6 +62,7 @@ def test_the_module_runs_one_rank_from_its_order_to_its_outcome(tmp_path, featur
     assert (outcome.steps_timed, outcome.steps_discarded, outcome.resumed_from_step) == (10, 10, None)
     assert set(outcome.phases_s) == {"setup", "train", "checkpoint", "evaluate"}
     assert outcome.peak_rss_mib > 50
+    assert outcome.kernels == "reference"
     assert outcome.final_train_loss == _read_losses(trial)[-1]
     assert [path.name for path in list_checkpoints(trial / "checkpoints")] == ["step-00000020", "step-00000014"]
     assert verify_checkpoint(trial / outcome.checkpoint) == []

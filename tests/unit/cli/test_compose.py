@@ -1,7 +1,7 @@
 import pytest
 
 from windtunnel.cli.compose import (
-    VARIED_CLUSTER,
+    VARIED_VALUES,
     check_study_name,
     compose_candidates,
     compose_study,
@@ -74,14 +74,16 @@ def test_a_time_limit_cannot_be_varied_for_it_is_no_part_of_a_trials_id(project_
         compose_candidates("quickstart", ["+space.values={cluster.time:[5,10]}"], project=project_dir)
 
 
-def test_what_of_the_cluster_may_be_varied_is_part_of_a_trials_id(project_dir):
+def test_whatever_value_may_be_varied_is_part_of_a_trials_id(project_dir):
     trial = cut_trial(compose_study("quickstart", project=project_dir))
     ids = {trial_id(trial, IDENTITY, "")}
-    for key in VARIED_CLUSTER:
-        name = key.removeprefix("cluster.")
-        cluster = trial.cluster.model_copy(update={name: getattr(trial.cluster, name) + 1})
-        ids.add(trial_id(trial.model_copy(update={"cluster": cluster}), IDENTITY, ""))
-    assert len(ids) == 1 + len(VARIED_CLUSTER)
+    for key in VARIED_VALUES:
+        group, _, name = key.rpartition(".")
+        part = getattr(trial, group) if group else trial
+        value = "reference" if name == "backend" else getattr(part, name) + 1
+        part = part.model_copy(update={name: value})
+        ids.add(trial_id(trial.model_copy(update={group: part}) if group else part, IDENTITY, ""))
+    assert len(ids) == 1 + len(VARIED_VALUES)
 
 
 @pytest.mark.parametrize("space", ["+space.groups.cluster=[local]", "+space.values={data.max_rows:[1]}"])

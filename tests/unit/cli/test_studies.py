@@ -107,6 +107,20 @@ def test_a_value_that_a_job_would_choke_on_is_refused_before_anything_runs(small
         check_studies(read(small_project, overrides=overrides), project=small_project)
 
 
+@pytest.mark.parametrize("overrides", ["kernels.backend=cuda", "+space.values={kernels.backend:[reference,cuda]}"])
+def test_kernels_that_are_not_there_are_refused_before_anything_runs(small_project, overrides):
+    with pytest.raises(ClusterError, match=r"kernels.backend=cuda: no operator has it yet: choose cpp, reference or"):
+        check_studies(read(small_project, overrides=overrides), project=small_project)
+
+
+def test_other_kernels_have_feature_shards_of_their_own(small_project):
+    auto, plain = (
+        next(iter(read(small_project, overrides=f"kernels.backend={backend}").by_name.values())).features_key
+        for backend in ("auto", "reference")
+    )
+    assert auto != plain
+
+
 def test_a_reference_named_as_ingest_names_it_is_taken(small_project):
     check_studies(read(small_project, overrides="features.reference=vix"), project=small_project)
 

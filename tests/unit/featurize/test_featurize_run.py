@@ -75,6 +75,17 @@ def test_manifest_describes_every_feature_and_names_its_parent(tmp_path: Path) -
     assert {check_shard(tmp_path / "features", shard) for shard in manifest.shards} == {""}
 
 
+def test_the_manifest_tells_which_kernels_ran_and_both_give_the_same_features(tmp_path: Path) -> None:
+    raw = publish_dataset(tmp_path / "raw", make_daily())
+    features = {}
+    for backend in ("auto", "reference"):
+        folder = tmp_path / backend
+        manifest = run_featurize(DAILY, shards=raw, out=folder / "MANIFEST.json", backend=backend)
+        assert read_manifest(folder / "MANIFEST.json").kernels == ("cpp" if backend == "auto" else "reference")
+        features[backend] = read_shard(folder / manifest.shards[0].file)["features"]
+    np.testing.assert_allclose(features["auto"], features["reference"], rtol=1e-6, atol=1e-6)
+
+
 def test_features_are_finite_float32_and_prices_are_the_references(tmp_path: Path) -> None:
     shards = make_daily()
     _, arrays = featurize(tmp_path, shards, DAILY)

@@ -1,7 +1,8 @@
-// The fast sums of a window in four lanes, and the moments that come of them with a bound on what they lost.
+// The fast sums of a window in eight lanes, and the moments that come of them with a bound on what they lost.
 //
-// Values are shifted by an anchor from the window at hand, so that float64 sums need no compensation. `limit` grows
-// with the largest sum so far: a result below it may have lost more than is allowed, and is done again carefully.
+// Values are shifted by an anchor from the window at hand, so that float64 sums need no compensation. `peak` is the
+// largest sum so far, with room: what rounding has taken grows with it, and a result that is not well above that is
+// done again carefully.
 #pragma once
 
 #include "careful.h"
@@ -13,7 +14,7 @@ namespace {
 
 // Constants of one job.
 struct Rules {
-  double window, inverse, inverse_less, min_periods, loss, floor, ceiling;
+  double window, inverse, inverse_less, min_periods, loss, floor, ceiling, room;
 
   template <typename T>
   explicit Rules(const Job<T>& job)
@@ -23,15 +24,18 @@ struct Rules {
         min_periods(static_cast<double>(job.min_periods)) {
     const bool of_mean = job.moment == Moment::mean || job.moment == Moment::sum;
     const double steps = static_cast<double>(block_rows(job.window) + job.window);
+    // By how much a result must be above what its sums lost, times the rounding of every step.
     loss = kRounding * steps * (of_mean ? 1 / mean_tolerance<T>() : 4 / variance_tolerance<T>());
     // Below the floor squares may have underflowed; above the ceiling float32 cannot hold the variance.
-    floor = of_mean ? 0 : sizeof(T) == 4 ? 1e-30 * window : 1e-280;
+    floor = of_mean ? 0 : (sizeof(T) == 4 ? 1e-30 * window : 1e-280) / loss;
     ceiling = of_mean || sizeof(T) == 8 ? __builtin_inf() : 1e37;
+    // How large sums are foreseen to become: of a mean, beside the sum of absolute values.
+    room = of_mean ? 3 / __builtin_sqrt(window) : 4;
   }
 };
 
 struct Lanes {
-  Vec anchor{}, sum{}, squares{}, count{}, limit{};
+  Vec anchor{}, sum{}, squares{}, count{}, peak{};
 };
 
 template <Moment moment>
@@ -45,10 +49,10 @@ struct Change {
   Change(Vec value, Vec old, Vec anchor) {
     if constexpr (counted) {
       const Mask here = is_finite(value), there = is_finite(old);
-      const Vec come = here ? value - anchor : Vec{}, gone = there ? old - anchor : Vec{};
+      const Vec come = pick(here, value - anchor, 0.0), gone = pick(there, old - anchor, 0.0);
       sum = come - gone;
       if constexpr (kSquares<moment>) squares = come * come - gone * gone;
-      count = (here ? splat(1) : Vec{}) - (there ? splat(1) : Vec{});
+      count = pick(here, 1.0, 0.0) - pick(there, 1.0, 0.0);
     } else if constexpr (kSquares<moment>) {
       const Vec come = value - anchor, gone = old - anchor;
       sum = come - gone;
@@ -59,37 +63,32 @@ struct Change {
   }
 };
 
-template <typename T>
-inline typename Narrow<T>::type narrow(Vec value) {
-  return __builtin_convertvector(value, typename Narrow<T>::type);
-}
-
-// What the present sums may have lost, in the units that find_moment compares.
+// The sum whose largest value tells what may have been lost.
 template <Moment moment>
-inline Vec find_loss(const Rules& rules, const Lanes& lanes) {
-  return (kSquares<moment> ? lanes.squares : absolute(lanes.sum)) * rules.loss;
+inline Vec find_peak(const Lanes& lanes) {
+  return kSquares<moment> ? lanes.squares : absolute(lanes.sum);
 }
 
-// The moment of each lane, and in `sound` whether it can be trusted.
+// The moment of each lane, and in `sound` whether it can be trusted: it must be above `limit`, peak times loss.
 template <Moment moment, bool counted, typename T>
-inline typename Narrow<T>::type find_moment(const Rules& rules, const Lanes& lanes, Vec value, Mask& sound) {
-  const Vec n = counted ? lanes.count : splat(rules.window);
+inline typename Narrow<T>::type find_moment(const Rules& rules, const Lanes& lanes, Vec value, Vec limit, Mask& sound) {
+  const Vec n = counted ? lanes.count : Vec(rules.window);
   const Vec shifted = counted ? lanes.sum / n : lanes.sum * rules.inverse;
   const Mask held = n >= (kSquares<moment> && rules.min_periods < 2 ? 2.0 : rules.min_periods);
   if constexpr (!kSquares<moment>) {
     const Vec total = lanes.sum + n * lanes.anchor;
     // Of float64, a mean near zero is held against the value at hand, which is part of the mean absolute value.
-    const Vec part = counted ? (is_finite(value) ? absolute(value) : Vec{}) : absolute(value);
-    sound = (sizeof(T) == 8 ? larger(absolute(total), part) : absolute(total)) > lanes.limit;  // not where both are inf
+    const Vec part = counted ? pick(is_finite(value), absolute(value), 0.0) : absolute(value);
+    sound = (sizeof(T) == 8 ? larger(absolute(total), part) : absolute(total)) > limit;  // not where both are inf
     // Equal values have exactly their own mean, which float64 sums miss by their rounding: these are done carefully.
     if constexpr (sizeof(T) == 8)
-      sound &= absolute(n * (value - lanes.anchor) - lanes.sum) > lanes.limit * mean_tolerance<T>();
+      sound &= absolute(n * (value - lanes.anchor) - lanes.sum) > limit * mean_tolerance<T>();
     if constexpr (counted) sound |= ~held;
     const Vec result = moment == Moment::mean ? lanes.anchor + shifted : total;
-    return narrow<T>(counted ? (held ? result : nan_vec()) : result);
+    return narrow<T>(counted ? pick(held, result, nan_vec()) : result);
   } else {
     const Vec deviations = lanes.squares - lanes.sum * shifted;
-    sound = deviations >= lanes.limit;
+    sound = deviations >= limit;
     const Vec var = counted ? deviations / (n - 1.0) : deviations * rules.inverse_less;
     if constexpr (sizeof(T) == 4 && moment != Moment::var) sound &= var <= rules.ceiling;
     if constexpr (counted) sound |= ~held;
@@ -100,15 +99,42 @@ inline typename Narrow<T>::type find_moment(const Rules& rules, const Lanes& lan
       const Vec above = n * (value - lanes.anchor) - lanes.sum;
       result = narrow<T>(counted ? above / n : above * rules.inverse) / result;
     }
-    if constexpr (counted) {
-      const Mask shown = moment == Moment::zscore ? held & is_finite(value) : held;
-      result = narrow<T>(shown ? __builtin_convertvector(result, Vec) : nan_vec());
-    }
+    if constexpr (counted)
+      result = narrow<T>(pick(moment == Moment::zscore ? held & is_finite(value) : held, widen(result), nan_vec()));
     return result;
   }
 }
 
-constexpr int64_t kSamples = 32;
+// The same numbers in fewer steps, of full windows. `sound` is true of no row that find_moment would not trust, given
+// is_moderate(peak), and seldom false of one that it would.
+template <Moment moment, typename T>
+inline typename Narrow<T>::type find_moment_fast(const Rules& rules, const Lanes& lanes, Vec value, Mask& sound) {
+  const Vec limit = lanes.peak * rules.loss, shifted = lanes.sum * rules.inverse;
+  if constexpr (moment == Moment::mean) {
+    const Vec result = lanes.anchor + shifted, part_limit = limit * (rules.inverse * 1.000001);
+    sound = absolute(result) > part_limit;
+    if constexpr (sizeof(T) == 8) sound &= absolute(value - lanes.anchor - shifted) > part_limit * (2 * mean_tolerance<T>());
+    return narrow<T>(result);
+  } else if constexpr (kSquares<moment>) {
+    const Vec deviations = lanes.squares - lanes.sum * shifted;
+    sound = deviations >= limit;
+    auto result = narrow<T>(deviations * rules.inverse_less);
+    if constexpr (moment != Moment::var) result = square_root(result);
+    if constexpr (moment == Moment::zscore)
+      result = narrow<T>((rules.window * (value - lanes.anchor) - lanes.sum) * rules.inverse) / result;
+    return result;
+  } else {
+    return find_moment<moment, false, T>(rules, lanes, value, limit, sound);
+  }
+}
+
+// Whether no variance under this peak can be above the ceiling.
+template <Moment moment, typename T>
+inline bool is_moderate(const Rules& rules, double peak) {
+  return sizeof(T) == 8 || !kSquares<moment> || moment == Moment::var || peak * rules.inverse_less < 0.99 * rules.ceiling;
+}
+
+constexpr int64_t kSamples = 16;
 
 // A value of the window that ends before `row`, or the series' first: the middle one of three.
 template <typename T>

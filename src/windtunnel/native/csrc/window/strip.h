@@ -9,15 +9,14 @@ namespace {
 
 template <Moment moment, typename T>
 struct Strip {
-  static constexpr int kVecs = 2;
-  static_assert(kVecs * kLanes == kStripColumns);
+  static_assert(kLanes == kStripColumns);
   const Job<T>& job;
   const Rules& rules;
   int64_t batch, column;
   int width;  // columns of it that there are
   const T* x;
   T* out;
-  Lanes lanes[kVecs];
+  Lanes lanes;
   bool counted = false;
 
   Strip(const Job<T>& job, const Rules& rules, int64_t batch, int64_t column)
@@ -30,35 +29,31 @@ struct Strip {
         out(job.out + batch * job.out_batch + column * job.out_column) {}
 
   // Columns that are not there hold ones, and are never looked at.
-  Vec load_row(int64_t row, int vec) const {
-    const T* from = x + row * job.x_row + vec * kLanes;
-    return width == kStripColumns ? load(from) : load_some(from, present(vec), 1.0);
+  Vec load_row(int64_t row) const {
+    const T* from = x + row * job.x_row;
+    return width == kLanes ? load(from) : load_some(from, width, 1.0);
   }
-  int64_t present(int vec) const { return later(0, sooner(kLanes, width - vec * kLanes)); }
   int all() const { return (1 << width) - 1; }
 
   // Fresh sums over the window that ends before `row`, of the columns whose bits are set.
   void restart(int64_t row, int columns) {
-    for (int vec = 0; vec < kVecs && present(vec) > 0; ++vec) {
-      Lanes fresh{};
-      for (int64_t lane = 0; lane < present(vec); ++lane)
-        fresh.anchor[lane] = choose_anchor(job, Column<T>(job, batch, column + vec * kLanes + lane), row);
-      for (int64_t at = later(-job.origin, row - job.window); at < row; ++at) {
-        const Change<moment, true> change(load_row(at, vec), nan_vec(), fresh.anchor);
-        fresh.sum += change.sum;
-        fresh.squares += change.squares;
-        fresh.count += change.count;
-      }
-      fresh.limit = larger(find_loss<moment>(rules, fresh), splat(rules.floor));
-      const int bits = columns >> (vec * kLanes);
-      const Mask chosen{-(bits & 1), -(bits >> 1 & 1), -(bits >> 2 & 1), -(bits >> 3 & 1)};
-      counted = counted || (lane_bits(fresh.count < rules.window) & bits & ((1 << present(vec)) - 1));
-      Lanes& kept = lanes[vec];
-      kept.anchor = chosen ? fresh.anchor : kept.anchor;
-      kept.sum = chosen ? fresh.sum : kept.sum;
-      kept.squares = chosen ? fresh.squares : kept.squares;
-      kept.count = chosen ? fresh.count : splat(rules.window);
-      kept.limit = chosen ? fresh.limit : kept.limit;
+    Lanes fresh{};
+    for (int64_t i = 0; i < width; ++i) lane(fresh.anchor, i) = choose_anchor(job, Column<T>(job, batch, column + i), row);
+    for (int64_t at = later(-job.origin, row - job.window); at < row; ++at) {
+      const Change<moment, true> change(load_row(at), nan_vec(), fresh.anchor);
+      fresh.sum += change.sum;
+      fresh.squares += change.squares;
+      fresh.count += change.count;
+    }
+    fresh.peak = larger(find_peak<moment>(fresh), rules.floor);
+    counted = counted || (lane_bits(fresh.count < rules.window) & columns & all());
+    for (int64_t i = 0; i < kLanes; ++i) {
+      if (!(columns >> i & 1)) continue;
+      lane(lanes.anchor, i) = lane(fresh.anchor, i);
+      lane(lanes.sum, i) = lane(fresh.sum, i);
+      lane(lanes.squares, i) = lane(fresh.squares, i);
+      lane(lanes.count, i) = lane(fresh.count, i);
+      lane(lanes.peak, i) = lane(fresh.peak, i);
     }
   }
 
@@ -67,93 +62,67 @@ struct Strip {
     const bool missing = counted;
     const int bad = missing ? advance<true>(row, stop, good) : advance<false>(row, stop, good);
     if (bad == 0) return;
-    for (int lane = 0; lane < width; ++lane)
-      if (bad >> lane & 1) careful_rows(job, Column<T>(job, batch, column + lane), good[lane], stop);
-    if (!last) restart_after(stop, bad, missing);
-  }
-
-  void restart_after(int64_t stop, int bad, bool missing) {
-    Vec counts[kVecs];
-    for (int vec = 0; vec < kVecs; ++vec) counts[vec] = lanes[vec].count;
+    for (int i = 0; i < width; ++i)
+      if (bad >> i & 1) careful_rows(job, Column<T>(job, batch, column + i), good[i], stop);
+    if (last) return;
+    if (!missing) lanes.count = rules.window;
     restart(stop, bad);
-    for (int vec = 0; vec < kVecs && missing; ++vec)
-      for (int lane = 0; lane < kLanes; ++lane)
-        if (!(bad >> (vec * kLanes + lane) & 1)) lanes[vec].count[lane] = counts[vec][lane];
   }
 
   // All eight columns up to and with the first row where one cannot be trusted; returns the row after it.
-  int64_t advance_fast(Lanes* lanes, int64_t row, int64_t stop, int& bad, int64_t* good) const {
+  int64_t advance_fast(Lanes& lanes, int64_t row, int64_t stop, int& bad, int64_t* good) const {
     const Rules rules = this->rules;
     const int64_t x_row = job.x_row, out_row = job.out_row;
     const T* from = x + row * x_row;
     const T* old = from - job.window * x_row;
     T* to = out + row * out_row;
-    Lanes one = lanes[0], two = lanes[1];
+    Lanes now = lanes;
     for (; row < stop && bad == 0; ++row, from += x_row, old += x_row, to += out_row) {
-      const Vec value = load(from), value_two = load(from + kLanes);
-      add(one, Change<moment, false>(value, load(old), one.anchor));
-      add(two, Change<moment, false>(value_two, load(old + kLanes), two.anchor));
-      Mask sound, sound_two;
-      const auto result = find_moment<moment, false, T>(rules, one, value, sound);
-      const auto result_two = find_moment<moment, false, T>(rules, two, value_two, sound_two);
-      store(result, to);
-      store(result_two, to + kLanes);
-      if (__builtin_expect(lane_bits(sound & sound_two) != 15, 0))
-        bad = ~(lane_bits(sound) | lane_bits(sound_two) << kLanes) & all();
+      const Vec value = load(from);
+      const Change<moment, false> change(value, load(old), now.anchor);
+      now.sum += change.sum;
+      if constexpr (kSquares<moment>) now.squares += change.squares;
+      now.peak = larger(find_peak<moment>(now), now.peak);
+      Mask sound;
+      store(find_moment<moment, false, T>(rules, now, value, now.peak * rules.loss, sound), to);
+      bad = ~lane_bits(sound) & kAllLanes;
     }
-    for (int lane = 0; lane < kStripColumns; ++lane)
-      if (bad >> lane & 1) good[lane] = row - 1;
-    lanes[0] = one;
-    lanes[1] = two;
+    for (int i = 0; i < kStripColumns; ++i)
+      if (bad >> i & 1) good[i] = row - 1;
+    lanes = now;
     return row;
-  }
-
-  void add(Lanes& lanes, const Change<moment, false>& change) const {
-    lanes.sum += change.sum;
-    if constexpr (kSquares<moment>) lanes.squares += change.squares;
-    lanes.limit = larger(find_loss<moment>(rules, lanes), lanes.limit);
   }
 
   // Rows up to `stop`; the bits of columns that cannot be trusted, each from row good[column] on.
   template <bool missing>
   int advance(int64_t row, int64_t stop, int64_t* good) {
     const Rules rules = this->rules;
-    const int64_t x_row = job.x_row, out_row = job.out_row, old = job.window * x_row;
-    Lanes now[kVecs] = {lanes[0], lanes[1]};
+    Lanes now = lanes;
     int bad = 0;
-    Vec least = splat(rules.window);
+    Vec least = rules.window;
     if constexpr (!missing)
       if (width == kStripColumns && row >= job.first) row = advance_fast(now, row, stop, bad, good);
     for (; row < stop; ++row) {
-      const T* from = x + row * x_row;
-      T* to = out + row * out_row;
+      const Vec value = load_row(row);
       const bool has_old = !missing || row - job.window >= -job.origin;
-      Mask sound[kVecs];
-      for (int vec = 0; vec < kVecs; ++vec, from += kLanes, to += kLanes) {
-        Lanes& at = now[vec];
-        const int64_t here = present(vec);
-        const Vec value = here == kLanes ? load(from) : load_some(from, here, 1.0);
-        Vec gone = nan_vec();
-        if (has_old) gone = here == kLanes ? load(from - old) : load_some(from - old, here, 1.0);
-        const Change<moment, missing> change(value, gone, at.anchor);
-        at.sum += change.sum;
-        if constexpr (kSquares<moment>) at.squares += change.squares;
-        if constexpr (missing) at.count += change.count;
-        if constexpr (missing) least = at.count < least ? at.count : least;
-        at.limit = larger(find_loss<moment>(rules, at), at.limit);
-        const auto result = find_moment<moment, missing, T>(rules, at, value, sound[vec]);
-        if (row < job.first) continue;
-        here == kLanes ? store(result, to) : store_some(result, to, here);
-      }
-      const int unsound = ~(lane_bits(sound[0]) | lane_bits(sound[1]) << kLanes) & all() & ~bad;
+      const Change<moment, missing> change(value, has_old ? load_row(row - job.window) : nan_vec(), now.anchor);
+      now.sum += change.sum;
+      if constexpr (kSquares<moment>) now.squares += change.squares;
+      if constexpr (missing) now.count += change.count;
+      if constexpr (missing) least = smaller(now.count, least);
+      now.peak = larger(find_peak<moment>(now), now.peak);
+      Mask sound;
+      const auto result = find_moment<moment, missing, T>(rules, now, value, now.peak * rules.loss, sound);
+      T* to = out + row * job.out_row;
+      if (row >= job.first) width == kLanes ? store(result, to) : store_some(result, to, 0, width);
+      const int unsound = ~lane_bits(sound) & all() & ~bad;
       if (__builtin_expect(unsound, 0)) {
         bad |= unsound;
-        for (int lane = 0; lane < width; ++lane)
-          if (unsound >> lane & 1) good[lane] = row;
+        for (int i = 0; i < width; ++i)
+          if (unsound >> i & 1) good[i] = row;
       }
     }
-    lanes[0] = now[0];
-    lanes[1] = now[1];
+    lanes = now;
     if constexpr (missing) counted = lane_bits(least < rules.window) != 0;
     return bad;
   }
