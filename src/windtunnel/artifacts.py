@@ -92,7 +92,7 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InputFileError(f"{path} cannot be read: {error}: {_AGAIN.format(path)}") from error
     try:
         document = yaml.load(text, Loader=_LOADER) if path.suffix == ".yaml" else json.loads(text)
-    except (json.JSONDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:  # a number may have too many digits
         raise ArtifactError(f"{path} is damaged ({error}): {_AGAIN.format(path)}") from error
     if not isinstance(document, dict):
         held = type(document).__name__

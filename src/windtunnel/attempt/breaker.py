@@ -28,16 +28,32 @@ def find_stuck(events: Sequence[Event], ends: Mapping[int, AttemptEnd], *, step:
     return f"{len(failed) - 1} restarts from {where} got no further: {told}"
 
 
-def find_vanished(events: Sequence[Event], *, step: int | None) -> str:
-    """Why a trial without any checkpoint (`step` None) does not begin at step 0: it had one; empty when it may."""
+def find_vanished(
+    events: Sequence[Event], *, step: int | None, trained: Mapping[str, object] | None = None, every: int = 0
+) -> str:
+    """Why a trial without any checkpoint (`step` None) does not begin at step 0: it had one; empty when it may.
+
+    `trained` is the newest record of its metrics. A supervisor that was killed wrote no step into the ledger; but a
+    trial that is past two intervals of `every` steps began its second save, which waits for the first.
+    """
+    if step is not None:
+        return ""
     told = (event.details.get(name) for event in _cut(events) for name in ("checkpoint_step", "step"))
     known = max((each for each in told if isinstance(each, int)), default=0)
-    if step is not None or not known:
-        return ""
+    had = f"it had a checkpoint of step {known}" if known else _describe_trained(events, trained or {}, every)
     return (
-        f"it had a checkpoint of step {known}, and its checkpoints/ has none now: put them back, or "
-        "`windtunnel retry` lets it begin at step 0"
+        f"{had}, and its checkpoints/ has none now: put them back, or `windtunnel retry` lets it begin at step 0"
+        if had
+        else ""
     )
+
+
+def _describe_trained(events: Sequence[Event], trained: Mapping[str, object], every: int) -> str:
+    begun = {event.attempt for event in _cut(events) if event.kind == "started"}
+    step, attempt = trained.get("step"), trained.get("attempt")
+    if not every or not isinstance(step, int) or attempt not in begun or step <= 2 * every:
+        return ""
+    return f"attempt {attempt} trained to step {step} with a checkpoint each {every} steps"
 
 
 def _cut(events: Sequence[Event]) -> Sequence[Event]:

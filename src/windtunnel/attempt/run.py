@@ -39,6 +39,7 @@ from windtunnel.ledger.lease import STALE_AFTER_S, Lease, take_lease
 from windtunnel.ledger.log import read_events
 from windtunnel.ledger.retries import Ending as Run
 from windtunnel.ledger.retries import decide_retry, read_retried
+from windtunnel.ledger.tail import read_last_record
 from windtunnel.records.cluster import Topology
 from windtunnel.records.trial import AttemptEnd, NodeFault, TrialConfig, TrialOutcome, Verdict
 from windtunnel.settings.container import ContainerSettings
@@ -187,9 +188,9 @@ def _find_stuck(config: TrialConfig, folder: TrialFolder, step: int | None) -> s
     if config.trial.runs_command:  # only the program knows whether it gets further
         return ""
     events = read_events(folder.path)
-    return find_vanished(events, step=step) or find_stuck(
-        events, read_ends(folder, read_attempt_numbers(folder)), step=step
-    )
+    every = int(config.trial.settings.get("training", {}).get("checkpoint_every", 0))
+    vanished = find_vanished(events, step=step, trained=read_last_record(folder.metrics), every=every)
+    return vanished or find_stuck(events, read_ends(folder, read_attempt_numbers(folder)), step=step)
 
 
 def _has_budget(config: TrialConfig, folder: TrialFolder) -> bool:

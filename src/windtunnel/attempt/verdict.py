@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from windtunnel.attempt.hang import Hang, describe_hang
 from windtunnel.attempt.ranks import Exit
 from windtunnel.attempt.task_ends import find_task_ends, name_task
-from windtunnel.ledger.tail import find_last_line
 from windtunnel.records.trial import STOPPED_CODE, STORAGE_CODE, Verdict
 from windtunnel.slurm.cause import Cause
 
@@ -27,7 +26,7 @@ _OOM_LAST_WORDS = (
     "cannot allocate",
 )
 _NODE_TEXTS = ("node failure", "node_fail", "unable to contact slurm", "communication connection failure")
-_NO_START_TEXTS = ("unable to create step", "unable to confirm allocation")
+_NO_START_TEXTS = ("unable to create step", "unable to confirm allocation", "application launch failed")
 _SIGNALLED = {
     Cause.TIME_LIMIT: (Verdict.TIMEOUT, "stopped at its time limit"),
     Cause.PREEMPTION: (Verdict.PREEMPTED, "preempted by Slurm"),
@@ -192,8 +191,10 @@ def _find_full(ending: Ending) -> str:
 
 def _find_no_start(ending: Ending) -> str:
     """Why srun could not start any rank, in its own words; empty when a rank has spoken."""
-    line = find_last_line(ending.launcher_log)
-    return line if not ending.log_tails and any(text in line.lower() for text in _NO_START_TEXTS) else ""
+    if ending.log_tails:
+        return ""
+    lines = (line.strip() for line in ending.launcher_log.splitlines())
+    return next((line for line in lines if any(text in line.lower() for text in _NO_START_TEXTS)), "")
 
 
 def _find_killed(ending: Ending) -> Exit | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,13 +171,15 @@ def _read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _check_size(path: Path, record: BlockFile, name: str) -> str:
     try:
-        found_bytes = path.stat().st_size
+        found = path.stat()
     except FileNotFoundError:
         return f"{name} is missing"
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
-    if found_bytes != record.bytes:
-        return f"{name} has {found_bytes} bytes, its manifest says {record.bytes}"
+    if not stat.S_ISREG(found.st_mode):
+        return f"{name} is no file"
+    if found.st_size != record.bytes:
+        return f"{name} has {found.st_size} bytes, its manifest says {record.bytes}"
     return ""
 
 

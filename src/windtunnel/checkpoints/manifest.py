@@ -17,6 +17,7 @@ from windtunnel.errors import ArtifactError, CheckpointError, InputFileError
 MANIFEST = "MANIFEST.json"
 INDEX = "INDEX.json"
 NAME = re.compile(r"step-(\d{8,})")
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _UNSIGNED = b'"sha256": ""'
 
 
@@ -105,14 +106,25 @@ def read_manifest(path: Path) -> CheckpointManifest:
     try:
         manifest = read_artifact(path / MANIFEST, CheckpointManifest)
         signed = (path / MANIFEST).read_bytes()
-    except (ArtifactError, InputFileError, OSError) as error:
-        raise CheckpointError(f"{path.name}: no whole {MANIFEST}: {error}") from error
+    except InputFileError as error:
+        raise CheckpointError(f"{path.name}: no whole {MANIFEST}: it is missing, or cannot be read") from error
+    except (ArtifactError, OSError) as error:
+        why = str(error).removeprefix(f"{path / MANIFEST} ").partition(": rm ")[0]
+        raise CheckpointError(f"{path.name}: no whole {MANIFEST}: it {why}") from error
     unsigned = signed.replace(_sign(manifest.sha256), _UNSIGNED)
     if manifest.sha256 != hashlib.sha256(unsigned).hexdigest():
         raise CheckpointError(f"{path.name}: {MANIFEST} was altered: its content does not match its own hash")
     if path.name != checkpoint_name(manifest.step):
         raise CheckpointError(f"{path.name}: its manifest is of step {manifest.step}; the folder was renamed")
+    _check_files(path, manifest)
     return manifest
+
+
+def _check_files(path: Path, manifest: CheckpointManifest) -> None:
+    names = [item.file for item in manifest.files]
+    odd = next((name for name in names if not _PLAIN.fullmatch(name) or names.count(name) > 1), None)
+    if odd is not None:
+        raise CheckpointError(f"{path.name}: its manifest names {odd!r}, which is not one file of its own folder")
 
 
 def read_index(path: Path) -> CheckpointIndex:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.checkpoints.fence import Fence
-from windtunnel.checkpoints.manifest import list_checkpoints, read_manifest, step_of
+from windtunnel.checkpoints.manifest import NAME, list_checkpoints, read_manifest, step_of
 from windtunnel.checkpoints.publish import BAD, remove_checkpoint
 from windtunnel.checkpoints.verify import verify_checkpoint
 from windtunnel.errors import CheckpointError
@@ -51,7 +51,7 @@ def let_go(checkpoints_dir: Path, retention: Retention, *, fence: Fence = _OPEN)
     """
     found = list_checkpoints(checkpoints_dir)
     newest = step_of(found[0]) if found else -1
-    aside = [path for path in checkpoints_dir.glob(f"{BAD}*") if step_of(path) <= newest]
+    aside = [path for path in checkpoints_dir.glob(f"{BAD}*") if NAME.search(path.name) and step_of(path) <= newest]
     kept = choose_kept([_read_kept(path) for path in found], retention)
     doomed = [path for path in found if step_of(path) not in kept]
     if not (doomed or aside) or verify_checkpoint(found[0]):
@@ -61,8 +61,16 @@ def let_go(checkpoints_dir: Path, retention: Retention, *, fence: Fence = _OPEN)
         remove_checkpoint(path)
     for path in aside:
         fence.check()
-        shutil.rmtree(path)
+        _remove(path)
     return doomed
+
+
+def _remove(path: Path) -> None:
+    """Whatever lies there under a checkpoint's name; what a link points to is nobody's."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _read_kept(path: Path) -> Kept:

@@ -9,6 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from windtunnel.records.trial import Verdict
+
 LEDGER = "ledger.jsonl"
 ASIDE = frozenset({"cancelling", "queueing", "queued"})
 """Kinds of events that change nothing of where the trial stands: its job goes on."""
@@ -34,6 +38,11 @@ class Event:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+_EVENT = TypeAdapter(Event)
+_FAR_AT = 253_402_300_800.0
+"""Seconds from 1970 to the year 10000, past which no time can be printed."""
+
+
 def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) -> Event:
     """Add one line with a single write, and make it durable.
 
@@ -56,7 +65,10 @@ def append_event(trial_dir: Path, kind: str, *, attempt: int, **details: Any) ->
 
 
 def read_events(trial_dir: Path) -> list[Event]:
-    """All whole events in order; a torn line is passed over, no ledger is no events."""
+    """All whole events in order; a line that is none, torn or of another program's, is passed over.
+
+    No ledger is no events.
+    """
     try:
         text = (trial_dir / LEDGER).read_text(errors="replace")
     except FileNotFoundError:
@@ -64,7 +76,15 @@ def read_events(trial_dir: Path) -> list[Event]:
     events = []
     for line in text.splitlines():
         try:
-            events.append(Event(**json.loads(line)))
-        except (ValueError, TypeError):
+            event = _EVENT.validate_json(line, strict=True)
+        except ValidationError:
             continue
+        if _is_sound(event):
+            events.append(event)
     return events
+
+
+def _is_sound(event: Event) -> bool:
+    """Whether this version can make anything of its time, and of its verdict."""
+    verdict = event.details.get("verdict")
+    return 0 <= event.at < _FAR_AT and (event.kind != "verdict" or verdict in tuple(Verdict))

@@ -224,6 +224,17 @@ def test_what_was_passed_over_stands_behind_the_evidence() -> None:
     assert judge_ending(ending)[1] == "DONE.json is valid; 2 lines of its metrics passed over"
 
 
+def test_ranks_that_slurm_refused_to_launch_are_lost_and_not_the_trials_fault() -> None:
+    word = "srun: error: Application launch failed: Job credential expired"
+    log = (  # of Slurm 22.05, whose node had been too slow
+        "srun: cluster configuration lacks support for cpu binding\n"
+        "srun: error: Task launch for StepId=34.1 failed on node n0: Job credential expired\n"
+        f"{word}\nsrun: Job step aborted\n"
+    )
+    ending = replace(BAD, exits=(Exit(0, 167, stopped=False),), slurm=True, launcher="srun", launcher_log=log)
+    assert judge_ending(ending) == (Verdict.LOST, f"srun ended with code 167 before any rank began: {word}")
+
+
 @pytest.mark.parametrize(
     "word",
     [

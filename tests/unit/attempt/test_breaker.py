@@ -71,3 +71,21 @@ def test_a_trial_whose_checkpoints_are_gone_does_not_begin_at_step_0_in_silence(
 
 def test_a_trial_that_never_had_a_checkpoint_begins_at_step_0():
     assert find_vanished([_started(1, None), Event("verdict", 1, 0.0, "n0", 1, {"step": 0})], step=None) == ""
+
+
+@pytest.mark.parametrize(
+    ("trained", "every", "vanished"),
+    [
+        ({"step": 21, "attempt": 1}, 10, True),
+        ({"step": 20, "attempt": 1}, 10, False),  # the second save may have told that the first one failed
+        ({"step": 21, "attempt": 1}, 0, False),  # nobody knows how often
+        ({"step": 21, "attempt": 7}, 10, False),  # before the verdict was withdrawn
+        ({"step": "21", "attempt": 1}, 10, False),
+        ({}, 10, False),
+    ],
+)
+def test_a_trial_past_its_second_save_had_a_checkpoint_though_its_supervisor_was_killed(trained, every, vanished):
+    found = find_vanished([_started(1, None)], step=None, trained=trained, every=every)
+    assert bool(found) is vanished
+    assert not vanished or "attempt 1 trained to step 21 with a checkpoint each 10 steps" in found
+    assert find_vanished([_started(1, None)], step=10, trained=trained, every=every) == ""

@@ -1,8 +1,10 @@
 import json
+import os
 
 import pytest
 
 from saved_state import publish_files
+from windtunnel.checkpoints.blocks import BlockFile
 from windtunnel.checkpoints.fence import Fence
 from windtunnel.checkpoints.manifest import (
     MANIFEST,
@@ -10,6 +12,7 @@ from windtunnel.checkpoints.manifest import (
     checkpoint_name,
     list_checkpoints,
     read_manifest,
+    write_manifest,
 )
 from windtunnel.checkpoints.publish import publish_checkpoint, remove_leftovers, set_aside, start_checkpoint
 from windtunnel.checkpoints.retention import Kept, Retention, choose_kept, let_go
@@ -202,3 +205,40 @@ def test_a_released_lease_is_no_leave_to_publish(tmp_path):
     lease.release()
     with pytest.raises(FencedError):
         Fence(tmp_path, lease.generation).check()
+
+
+@pytest.mark.parametrize("name", ["../x.bin", "/etc/passwd", "a/b", "..", "", "a\0b", "\ud800", "rank.bin", "x\n"])
+def test_a_manifest_that_names_no_file_of_its_own_folder_is_refused(tmp_path, name):
+    temporary = start_checkpoint(tmp_path, step=1)
+    files = (BlockFile("rank.bin", 0, ()), BlockFile(name, 0, ()))
+    manifest = CheckpointManifest("t", 1, 1, "s", "s", files=files)
+    try:
+        write_manifest(temporary, manifest)
+    except UnicodeEncodeError:
+        return  # no such name can be written down
+    with pytest.raises(CheckpointError, match="which is not one file of its own folder"):
+        read_manifest(temporary.rename(tmp_path / checkpoint_name(1)))
+
+
+def test_a_pipe_in_a_files_place_is_damage_and_nobody_waits_for_it(tmp_path):
+    path = _publish(tmp_path, 1)
+    file = next(path.glob("*.bin"))
+    file.unlink()
+    os.mkfifo(file)
+    assert "is no file" in " ".join(verify_checkpoint(path))
+
+
+def test_a_manifest_with_a_number_of_too_many_digits_is_damage(tmp_path):
+    path = _publish(tmp_path, 1)
+    (path / MANIFEST).write_text('{"schema": "windtunnel.checkpoint/2", "step": ' + "9" * 5000 + "}")
+    assert "no whole MANIFEST.json" in verify_checkpoint(path)[0]
+
+
+def test_what_was_set_aside_under_any_name_or_as_any_thing_stops_no_retention(tmp_path):
+    for step in (1, 2, 3):
+        _publish(tmp_path, step)
+    (tmp_path / ".bad-old").mkdir()
+    (tmp_path / ".bad-step-00000001-file").write_text("")
+    (tmp_path / ".bad-step-00000001-link").symlink_to(tmp_path / "nowhere")
+    let_go(tmp_path, Retention(1))
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".bad-old", "step-00000003"]
