@@ -42,9 +42,10 @@ class Holder:
 class Lease:
     """A lease that this process holds, until `release`. Call `beat` from the holder's own loop."""
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(self, path: Path, what: str, holder: Holder) -> None:
         self._path = path
         self._what = what
+        self._holder = holder
         self._beaten = time.monotonic()
         self._lost = False
 
@@ -64,12 +65,12 @@ class Lease:
             self._beaten = time.monotonic()
             self._lost = not self._renew()
         if self._lost:
-            raise BusyError(f"{self._what} was taken over by another process after this one gave no sign of life")
+            raise BusyError(f"{self._what} was taken over by another process, or its lease was removed")
 
     def _renew(self) -> bool:
         """Whether the lease is still this process's, as far as can be seen."""
         try:
-            if _newest(self._path.parent) != self._path:
+            if _newest(self._path.parent) != self._path or _read_holder(self._path) not in (self._holder, None):
                 return False
             os.utime(self._path)
         except OSError:
@@ -78,11 +79,11 @@ class Lease:
 
     def release(self) -> None:
         """Mark the lease free, if it is still this process's."""
-        holder = _read_holder(self._path)
-        if holder is None or _newest(self._path.parent) != self._path:
+        # Who removes the folder makes numbers begin again: then another's may lie under the same one.
+        if _read_holder(self._path) != self._holder or _newest(self._path.parent) != self._path:
             return
         try:
-            write_atomic(self._path, _render(replace(holder, free=True)))
+            write_atomic(self._path, _render(replace(self._holder, free=True)))
         except OSError:
             # On a full disk: this process ends, and a dead holder is succeeded as well as a free lease is taken.
             pass
@@ -113,7 +114,7 @@ def take_lease(folder: Path, what: str, *, stale_after_s: float = STALE_AFTER_S,
                 taken.unlink(missing_ok=True)
                 continue
             _remove_older(folder, taken)
-            return Lease(taken, what)
+            return Lease(taken, what, me)
     finally:
         mine.unlink(missing_ok=True)
     raise BusyError(f"{what}: {_TRIES} other processes took its lease in {folder} just now: try again")

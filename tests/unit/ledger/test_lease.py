@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -196,3 +197,18 @@ def test_only_the_holder_that_was_seen_is_buried(tmp_path: Path) -> None:
 
 def _hold(path: Path, holder: Holder) -> None:
     path.write_text(json.dumps(vars(holder)))
+
+
+def test_a_lease_whose_folder_was_removed_is_lost_and_its_successors_stays(tmp_path: Path) -> None:
+    lost = take_lease(tmp_path / "lease", "it")
+    shutil.rmtree(tmp_path / "lease")
+    later = take_lease(tmp_path / "lease", "it")
+    assert later.generation == lost.generation
+    lost.release()
+    holder = read_live_holder(tmp_path / "lease")
+    assert holder is not None
+    lost._beaten -= 60
+    with pytest.raises(BusyError, match="or its lease was removed"):
+        lost.beat()
+    later.release()
+    assert read_live_holder(tmp_path / "lease") is None
