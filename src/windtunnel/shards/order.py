@@ -90,10 +90,6 @@ class BufferedOrder:
         starts = _lay_out(self, epoch).buffer_starts
         return int(starts[np.searchsorted(starts, place, "right")])
 
-    def longest_span(self, *, epoch: int) -> int:
-        """Samples of the fullest buffer of an epoch."""
-        return int(np.diff(_lay_out(self, epoch).buffer_starts).max())
-
 
 @lru_cache(maxsize=4)
 def _compute_block(samples: int, seed: int, epoch: int, block: int) -> Ids:
