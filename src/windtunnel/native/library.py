@@ -9,29 +9,15 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError
 
-ABI_VERSION = 1
-BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
+ABI_VERSION = 2
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
 OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
 """Operators for torch, which `windtunnel.kernels` loads."""
 
-_POINTER = ctypes.c_void_p
-_MOMENTS_ARGUMENTS = (
-    _POINTER,
-    _POINTER,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    _POINTER,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_int32,
-    ctypes.c_int32,
-)
-
 
 @cache
 def load_library() -> ctypes.CDLL:
-    """The library, its functions typed; loaded once a process."""
+    """The library; loaded once a process."""
     return open_library(LIBRARY_FILE)
 
 
@@ -48,8 +34,4 @@ def open_library(path: Path) -> ctypes.CDLL:
         raise ClusterError(
             f"the compiled library {path} has interface {found}, expected {ABI_VERSION}: run `make build` again"
         )
-    for name in ("windtunnel_rolling_moments_f32", "windtunnel_rolling_moments_f64"):
-        function = getattr(library, name)
-        function.argtypes = _MOMENTS_ARGUMENTS
-        function.restype = ctypes.c_int32
     return library
