@@ -53,11 +53,11 @@ def test_layouts_and_outputs_that_are_used_again_change_nothing() -> None:
 
 
 def test_results_beyond_the_cache_are_those_within_it() -> None:
-    x = torch.randn(4_200_000)
+    x = torch.randn(2_100_000, dtype=torch.float64)
     features = (Feature("mean", 8), Feature("std", 8), Feature("zscore", 8), Feature("var", 8))  # 64 MiB
-    fused = fused_features(x, features)[:, 3_000_000:3_001_000]
+    fused = fused_features(x, features)[:, 2_000_000:2_001_000]
     for feature, plane in zip(features, fused, strict=True):
-        truth = roll_reference(feature.moment, x[2_999_990:3_001_000], 8, 8)[10:]
+        truth = roll_reference(feature.moment, x[1_999_990:2_001_000], 8, 8)[10:]
         torch.testing.assert_close(plane, truth, rtol=1e-5, atol=1e-6)
 
 
