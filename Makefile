@@ -53,7 +53,7 @@ $(NATIVE): | build/.folder
 build/.folder:
 	@mkdir -p build && touch $@
 
-$(NATIVE): $(wildcard src/windtunnel/native/csrc/*) CMakeLists.txt pyproject.toml $(VENV)/.lock
+$(NATIVE): $(wildcard src/windtunnel/native/csrc/* src/windtunnel/native/csrc/*/*) CMakeLists.txt pyproject.toml $(VENV)/.lock
 	@echo "building the C++ library"
 	@cmake -S . -B build/native -G Ninja >build/cmake.log && cmake --build build/native >>build/cmake.log || \
 	  { cat build/cmake.log; echo "no C++ compiler? apt-get install g++"; exit 2; }

@@ -15,6 +15,7 @@ import torch
 from benchmarks.harness import Part, PartResult, Row, Side, make_row, run_paired
 from benchmarks.kernels_data import make_noise, read_real_series
 from windtunnel.kernels import windows
+from windtunnel.kernels.fused import Feature, fused_features
 from windtunnel.statistics import Interval
 
 MOMENTS = ("mean", "sum", "var", "std", "zscore")
@@ -22,6 +23,8 @@ ERROR_WINDOWS = (20, 50, 500)
 WINDOWS = (20, 500)
 ROUNDS = 9
 SERIES_ROWS = 10_000_000
+FUSED_ROWS = 2_000_000
+FUSED_WINDOWS = (8, 32, 128, 512)
 COLUMN_SHAPES = ((400_000, 16), (100_000, 64))
 
 
@@ -133,6 +136,46 @@ def run_frames(quick: bool) -> PartResult:
     return join(parts)
 
 
+def run_fused(quick: bool) -> PartResult:
+    """Mean, deviation and z-score at four windows in one pass on two cores: against polars, and against a copy."""
+    import polars
+
+    rows = 20_000 if quick else FUSED_ROWS
+    values = make_noise(rows).astype(np.float32)
+    x, frame = torch.from_numpy(values), polars.DataFrame({"x": values})
+    features = [Feature(moment, window) for window in FUSED_WINDOWS for moment in ("mean", "std", "zscore")]
+    out = x.new_empty((len(features), rows))
+    # A copy of as many bytes in and out as the features have, between kept buffers.
+    half = torch.zeros((len(features) + 1) * rows // 2)
+    kept = torch.zeros_like(half)
+
+    # One query, which polars runs on all its threads, computing what is in it twice once.
+    wanted = []
+    for window in FUSED_WINDOWS:
+        mean, std = (getattr(polars.col("x"), f"rolling_{moment}")(window) for moment in ("mean", "std"))
+        scores = (polars.col("x") - mean) / std
+        wanted += [mean.alias(f"mean{window}"), std.alias(f"std{window}"), scores.alias(f"zscore{window}")]
+
+    sides: dict[str, Side] = {
+        "ours": lambda: take_time(lambda: fused_features(x, features, out=out)),
+        "polars": lambda: take_time(lambda: frame.select(wanted)),
+        "copy": lambda: take_time(lambda: kept.copy_(half)),
+    }
+    with use_threads(2):
+        for side in sides.values():
+            side()
+        paired = run_paired(sides, rounds=3 if quick else ROUNDS)
+    ratios = {
+        "fused_vs_polars": paired.ratio("polars", "ours"),
+        "fused_copy_bandwidth_fraction": paired.ratio("copy", "ours"),
+    }
+    return PartResult(
+        {name: ratio.median for name, ratio in ratios.items()},
+        {name: ratio.count for name, ratio in ratios.items()},
+        tuple(make_row(name, ratio, "x") for name, ratio in ratios.items()),
+    )
+
+
 def compare_windows(
     name: str,
     values: Any,
@@ -205,5 +248,6 @@ PARTS = (
         run_series,
     ),
     Part("columns", ("columns_mean_f32_vs_bottleneck", "columns_std_f32_vs_bottleneck"), MEASURES, run_columns),
+    Part("fused", ("fused_vs_polars", "fused_copy_bandwidth_fraction"), MEASURES, run_fused),
     Part("frames", ("rolling_vs_pandas", "rolling_vs_polars"), MEASURES, run_frames),
 )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from windtunnel.errors import InputFileError
 from windtunnel.featurize.signals import Floats, Signal, Table, carry_forward
-from windtunnel.kernels.windows import rolling_mean, rolling_std, rolling_zscore
+from windtunnel.kernels.fused import Feature, fused_features
 from windtunnel.records.data import Column
 from windtunnel.settings.features import FeatureSettings
 from windtunnel.settings.kernels import Backend
@@ -54,14 +54,15 @@ def expand_table(table: Table, settings: FeatureSettings, *, backend: Backend = 
 
 def find_moments(values_tc: Floats, settings: FeatureSettings, *, backend: Backend = "auto") -> Floats:
     """Mean, deviation and z-score (T, C, W, 3) of every signal over every window."""
-    x_tc = torch.from_numpy(values_tc)
+    features = [
+        Feature(moment, window, settings.min_periods)
+        for window in settings.windows
+        for moment in ("mean", "std", "zscore")
+    ]
     with use_threads(settings.threads):
-        moments = [
-            function(x_tc, window, min_periods=settings.min_periods, backend=backend)
-            for window in settings.windows
-            for function in (rolling_mean, rolling_std, rolling_zscore)
-        ]
-    return np.stack([moment.numpy() for moment in moments], axis=-1).reshape(*values_tc.shape, -1, 3)
+        planes_ftc = fused_features(torch.from_numpy(values_tc), features, backend=backend).numpy()
+    moments_tcf: Floats = np.moveaxis(planes_ftc, 0, -1)
+    return moments_tcf.reshape(*values_tc.shape, len(settings.windows), 3)
 
 
 @contextmanager

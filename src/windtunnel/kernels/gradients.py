@@ -18,9 +18,19 @@ def save_inputs(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> No
 
 
 def find_gradient(moment: str, namespace: str, ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-    """The gradient by x; 0 where x is missing, and from windows that are NaN or constant (of std and z-score)."""
+    """The gradient by x of one operator."""
     (x,) = ctx.saved_tensors
-    ops, window, time = getattr(torch.ops, namespace), ctx.window, find_time_dim(x)
+    rules = (ctx.window, ctx.min_periods)
+    return differentiate(moment, namespace, x, rules, gradient=gradient), None, None
+
+
+def differentiate(moment: str, namespace: str, x: Tensor, rules: tuple[int, int], *, gradient: Tensor) -> Tensor:
+    """The gradient by x; 0 where x is missing, and from windows that are NaN or constant (of std and z-score).
+
+    `rules` are the window and its min_periods.
+    """
+    window, min_periods = rules
+    ops, time = getattr(torch.ops, namespace), find_time_dim(x)
     valid = x.isfinite()
     # Shifted, which changes no derivative: the products below then do not cancel.
     values = x.double().where(valid, 0.0)
@@ -28,7 +38,7 @@ def find_gradient(moment: str, namespace: str, ctx: Any, gradient: Tensor) -> tu
     values = (values - shift).where(valid, 0.0)
     known = values.where(valid, torch.nan)
     n = ops.rolling_sum(valid.double(), window, 1)
-    least = ctx.min_periods if moment in ("mean", "sum") else max(2, ctx.min_periods)
+    least = min_periods if moment in ("mean", "sum") else max(2, min_periods)
     held = n >= least
 
     def add_later(of_windows: Tensor) -> Tensor:
@@ -40,7 +50,7 @@ def find_gradient(moment: str, namespace: str, ctx: Any, gradient: Tensor) -> tu
     g = gradient.double().where(held, 0.0)
     if moment in ("mean", "sum"):
         result = add_later(g / n.clamp(min=1) if moment == "mean" else g)
-        return result.where(valid, 0.0).to(x.dtype), None, None
+        return result.where(valid, 0.0).to(x.dtype)
 
     mean = ops.rolling_mean(known, window, 1).nan_to_num(0.0)
     var = ops.rolling_var(known, window, 1).nan_to_num(0.0)
@@ -48,16 +58,16 @@ def find_gradient(moment: str, namespace: str, ctx: Any, gradient: Tensor) -> tu
     if moment == "var":
         a = 2 * g / less
         result = values * add_later(a) - add_later(a * mean)
-        return result.where(valid, 0.0).to(x.dtype), None, None
+        return result.where(valid, 0.0).to(x.dtype)
     spread = held & (var > 0)
     std = var.where(spread, 1.0).sqrt()
     g = g.where(spread, 0.0)
     if moment == "std":
         a = g / (less * std)
         result = values * add_later(a) - add_later(a * mean)
-        return result.where(valid, 0.0).to(x.dtype), None, None
+        return result.where(valid, 0.0).to(x.dtype)
     g = g.where(valid, 0.0)
     score = (values - mean) / std
     b = g * score / (less * std.square())
-    result = g / std - add_later(g / (n.clamp(min=1) * std)) - (values * add_later(b) - add_later(b * mean))
-    return result.where(valid, 0.0).to(x.dtype), None, None
+    by_score: Tensor = g / std - add_later(g / (n.clamp(min=1) * std)) - (values * add_later(b) - add_later(b * mean))
+    return by_score.where(valid, 0.0).to(x.dtype)

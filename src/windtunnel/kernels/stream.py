@@ -4,6 +4,7 @@ The sums of the compiled operators begin anew at fixed places of the series. A s
 the last of these and one window before it, and an update goes over those again: a thousand or so for short windows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -45,7 +46,8 @@ def update(state: RollingState, x: Tensor) -> tuple[RollingState, Tensor]:
     Bit for bit what the whole series gives at once where columns of `x` are neighbours in memory, or it has one only.
     Raises UserError for another shape or dtype than that of the rows before.
     """
-    _check_rows(state, x)
+    check_rolling(f"rolling_{state.moment}", x, state.window, state.min_periods)
+    check_follows(state.recent, x)
     time = find_time_dim(x)
     rows = x if state.recent is None else torch.cat((state.recent, x), time)
     known = rows.shape[time] - x.shape[time]
@@ -54,10 +56,15 @@ def update(state: RollingState, x: Tensor) -> tuple[RollingState, Tensor]:
         rows, MOMENTS.index(state.moment), state.window, state.min_periods, state.seen - known, known
     )
     seen = state.seen + x.shape[time]
-    size = count_block_rows(state.window)
-    kept = min(rows.shape[time], seen - max(0, seen // size * size - state.window))
-    recent = rows.narrow(time, rows.shape[time] - kept, kept).clone(memory_format=torch.contiguous_format)
-    return replace(state, seen=seen, recent=recent), result
+    return replace(state, seen=seen, recent=keep_rows(rows, seen, windows=(state.window,))), result
+
+
+def keep_rows(rows: Tensor, seen: int, *, windows: Sequence[int]) -> Tensor:
+    """Those of the last `rows` that the rows after the first `seen` of the stream need."""
+    time = find_time_dim(rows)
+    starts = (seen // count_block_rows(window) * count_block_rows(window) - window for window in windows)
+    kept = min(rows.shape[time], seen - max(0, min(starts)))
+    return rows.narrow(time, rows.shape[time] - kept, kept).clone(memory_format=torch.contiguous_format)
 
 
 def count_block_rows(window: int) -> int:
@@ -68,15 +75,15 @@ def count_block_rows(window: int) -> int:
     return rows
 
 
-def _check_rows(state: RollingState, x: Tensor) -> None:
-    check_rolling(f"rolling_{state.moment}", x, state.window, state.min_periods)
-    if state.recent is None:
+def check_follows(recent: Tensor | None, x: Tensor) -> None:
+    """Raise UserError unless rows of `x` may follow those of `recent`."""
+    if recent is None:
         return
     time = find_time_dim(x)
     found = (x.dtype, *x.shape[:time], *x.shape[time + 1 :])
-    expected = (state.recent.dtype, *state.recent.shape[:time], *state.recent.shape[time + 1 :])
-    if x.dim() != state.recent.dim() or found != expected:
+    expected = (recent.dtype, *recent.shape[:time], *recent.shape[time + 1 :])
+    if x.dim() != recent.dim() or found != expected:
         raise UserError(
-            f"rows of {tuple(x.shape)} {x.dtype} cannot follow {tuple(state.recent.shape)} {state.recent.dtype}: "
+            f"rows of {tuple(x.shape)} {x.dtype} cannot follow {tuple(recent.shape)} {recent.dtype}: "
             "begin a stream of their own"
         )

@@ -9,24 +9,12 @@ from pathlib import Path
 
 from windtunnel.errors import ClusterError
 
-ABI_VERSION = 3
-BEST_SET = 0  # the widest instruction set of this processor; windtunnel.h names the others
+ABI_VERSION = 4
 LIBRARY_FILE = Path(__file__).with_name("libwindtunnel.so")
 OPERATORS_FILE = Path(__file__).with_name("libwindtunnel_torch.so")
 """Operators for torch, which `windtunnel.kernels` loads."""
 
 _POINTER = ctypes.c_void_p
-_MOMENTS_ARGUMENTS = (
-    _POINTER,
-    _POINTER,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    _POINTER,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_int32,
-    ctypes.c_int32,
-)
 _GATHER_ARGUMENTS = (
     _POINTER,
     ctypes.c_int64,
@@ -41,7 +29,7 @@ _SCATTER_ARGUMENTS = (_POINTER, _POINTER, ctypes.c_int64, _POINTER, _POINTER, ct
 
 @cache
 def load_library() -> ctypes.CDLL:
-    """The library, its functions typed; loaded once a process."""
+    """The library; loaded once a process."""
     return open_library(LIBRARY_FILE)
 
 
@@ -58,10 +46,6 @@ def open_library(path: Path) -> ctypes.CDLL:
         raise ClusterError(
             f"the compiled library {path} has interface {found}, expected {ABI_VERSION}: run `make build` again"
         )
-    for name in ("windtunnel_rolling_moments_f32", "windtunnel_rolling_moments_f64"):
-        function = getattr(library, name)
-        function.argtypes = _MOMENTS_ARGUMENTS
-        function.restype = ctypes.c_int32
     library.windtunnel_stream_copy.argtypes = (_POINTER, _POINTER, _POINTER, ctypes.c_int64, ctypes.c_int32)
     library.windtunnel_stream_copy.restype = None
     library.windtunnel_gather_windows.argtypes = _GATHER_ARGUMENTS

@@ -35,10 +35,25 @@ template <typename T>
 std::vector<T> run(const Case& c, const std::vector<T>& x, Moment moment, Set set) {
   std::vector<T> out(x.size(), static_cast<T>(-7));
   const int64_t row = c.series ? 1 : c.columns, column = c.series ? c.rows : 1;
-  const Job<T> job{x.data(), out.data(), c.rows, c.columns, 1,        row,           column, 0,
-                   row,      column,     0,      c.window,  c.min_periods, 0, 0, moment};
+  Job<T> job{x.data(), {}, c.rows, c.columns, 1, row, column, 0, row, column, 0, c.window, c.min_periods, 0, 0, moment, false};
+  job.outs[static_cast<int64_t>(moment)] = out.data();
   for (int64_t task = 0; task < task_count(job); ++task) run_window(job, task, set);
   return out;
+}
+
+// All moments in one pass, beside a second job of a longer window.
+template <typename T>
+std::vector<std::vector<T>> run_pass(const Case& c, const std::vector<T>& x, Set set, bool past_cache) {
+  std::vector<std::vector<T>> outs(kMoments + 1, std::vector<T>(x.size(), static_cast<T>(-7)));
+  const int64_t row = c.series ? 1 : c.columns, column = c.series ? c.rows : 1;
+  Job<T> job{x.data(), {}, c.rows, c.columns, 1, row, column, 0, row, column, 0, c.window, c.min_periods, 0, 0, Moment::all, past_cache};
+  Job<T> jobs[2] = {job, job};
+  jobs[1].window = 600;
+  for (size_t m = 0; m < kMoments; ++m) jobs[0].outs[m] = outs[m].data();
+  jobs[1].outs[2] = outs[kMoments].data();
+  const Pass<T> pass(jobs, 2);
+  for (int64_t task = 0; task < pass.task_count(); ++task) pass.run(task, set);
+  return outs;
 }
 
 template <typename T>
@@ -85,6 +100,21 @@ int check(const Case& c, std::mt19937_64& random) {
         wrong += !is_near(found, find_truth(c, x, moment, row, column));
       }
   }
+  const auto together = run_pass<T>(c, x, Set::baseline, false);
+  for (Set set : {Set::avx2, Set::avx512})
+    if (has_set(set))
+      for (size_t m = 0; m < together.size(); ++m) {
+        const auto other = run_pass<T>(c, x, set, true);
+        wrong += !x.empty() && std::memcmp(together[m].data(), other[m].data(), x.size() * sizeof(T)) != 0;
+      }
+  const Case longer{c.rows, c.columns, 600, c.min_periods, c.kind, c.series};
+  for (int64_t row = 0; row < c.rows; row += 1 + c.rows / 40)
+    for (int64_t column = 0; column < c.columns; ++column) {
+      const auto place = static_cast<size_t>(c.series ? column * c.rows + row : row * c.columns + column);
+      for (size_t m = 0; m < kMoments; ++m)
+        wrong += !is_near(static_cast<double>(together[m][place]), find_truth(c, x, static_cast<Moment>(m), row, column));
+      wrong += !is_near(static_cast<double>(together[kMoments][place]), find_truth(longer, x, Moment::var, row, column));
+    }
   if (wrong > 0)
     std::printf("%ld wrong: %ld x %ld, window %ld, min_periods %ld, kind %d, %s\n", static_cast<long>(wrong),
                 static_cast<long>(c.rows), static_cast<long>(c.columns), static_cast<long>(c.window),

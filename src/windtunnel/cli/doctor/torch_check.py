@@ -11,11 +11,11 @@ def main() -> None:
 
     torch_s = time.perf_counter() - began
     from windtunnel.device.accelerator import count_accelerators
-    from windtunnel.kernels.reference import rolling_moments_reference
-    from windtunnel.kernels.rolling import rolling_moments
+    from windtunnel.kernels.fused import Feature, fused_features
 
     x_tc = torch.arange(64.0, dtype=torch.float64).reshape(16, 4).sin()
-    ours, plain = (function(x_tc, (4,), min_periods=2) for function in (rolling_moments, rolling_moments_reference))
+    features = [Feature(moment, 4, 2) for moment in ("mean", "std", "zscore")]
+    ours, plain = (fused_features(x_tc, features, backend=backend) for backend in ("auto", "reference"))
     agree = bool(torch.allclose(ours, plain, equal_nan=True))
     facts = {
         "torch": torch.__version__,

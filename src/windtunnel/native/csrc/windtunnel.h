@@ -3,27 +3,13 @@
 
 #include <cstdint>
 
-#define WINDTUNNEL_ABI_VERSION 3
+#define WINDTUNNEL_ABI_VERSION 4
 #define WINDTUNNEL_API extern "C" __attribute__((visibility("default")))
 
-// Instruction sets: the widest that this processor has, or one by name.
-enum { WINDTUNNEL_BEST = 0, WINDTUNNEL_BASELINE = 1, WINDTUNNEL_AVX2 = 2, WINDTUNNEL_AVX512 = 3 };
-
-// Failures: scratch memory ran out, or the processor or the build lacks the instruction set.
-// A chunk could not be read to its end, or is not what was written.
-enum { WINDTUNNEL_NO_MEMORY = 1, WINDTUNNEL_NO_SUCH_SET = 2, WINDTUNNEL_UNREAD = 3, WINDTUNNEL_ALTERED = 4 };
+// Failures: scratch memory ran out; a chunk could not be read to its end, or is not what was written.
+enum { WINDTUNNEL_NO_MEMORY = 1, WINDTUNNEL_UNREAD = 3, WINDTUNNEL_ALTERED = 4 };
 
 WINDTUNNEL_API int32_t windtunnel_abi_version();
-
-// Rolling mean, sample standard deviation and z-score; rolling.cpp states the rules.
-// `x` is T x C, `out` T x C x W x 3, both contiguous. Every instruction
-// set gives the same bits. Returns 0, or one of the failures above.
-WINDTUNNEL_API int32_t windtunnel_rolling_moments_f32(const float* x, float* out, int64_t rows, int64_t columns,
-                                                      const int64_t* windows, int64_t window_count,
-                                                      int64_t min_periods, int32_t threads, int32_t set);
-WINDTUNNEL_API int32_t windtunnel_rolling_moments_f64(const double* x, double* out, int64_t rows, int64_t columns,
-                                                      const int64_t* windows, int64_t window_count,
-                                                      int64_t min_periods, int32_t threads, int32_t set);
 
 // Copies each of `count` regions past the caches, on so many threads at once; regions do not overlap, and need no
 // alignment.

@@ -34,15 +34,17 @@ inline int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 template <typename T>
 struct Column {
   const T* x;
-  T* out;
-  int64_t x_row, out_row;
+  int64_t x_row, out_row, out;  // `out` is its place in each output
 
   Column(const Job<T>& job, int64_t batch, int64_t column)
       : x(job.x + batch * job.x_batch + column * job.x_column),
-        out(job.out + batch * job.out_batch + column * job.out_column),
         x_row(job.x_row),
-        out_row(job.out_row) {}
+        out_row(job.out_row),
+        out(batch * job.out_batch + column * job.out_column) {}
   double at(int64_t row) const { return static_cast<double>(x[row * x_row]); }
+  void put(const Job<T>& job, Moment moment, int64_t row, double value) const {
+    if (row >= job.first) job.outs[static_cast<int64_t>(moment)][out + row * out_row] = static_cast<T>(value);
+  }
 };
 
 // A float64 sum with the part that rounding took from it (Neumaier).
@@ -120,24 +122,24 @@ struct Slide {
     return lost_squares <= careful_variance<T>() * deviations && lost_sum <= kCarefulMean * scale;
   }
 
-  double moment(int64_t row) {
+  double find(Moment moment, int64_t row) {
     const double nan = __builtin_nan(""), n = static_cast<double>(count), value = column.at(row);
-    const bool of_mean = job.moment == Moment::mean || job.moment == Moment::sum;
+    const bool of_mean = moment == Moment::mean || moment == Moment::sum;
     if (count < job.min_periods || (!of_mean && count < 2)) return nan;
-    if (job.moment == Moment::zscore && !is_number(value)) return nan;
-    if (equal_run >= count) return of_mean ? (job.moment == Moment::mean ? last : last * n) : 0;
+    if (moment == Moment::zscore && !is_number(value)) return nan;
+    if (equal_run >= count) return of_mean ? (moment == Moment::mean ? last : last * n) : 0;
     double shifted = sum.value() / n, deviations = squares.value() - sum.value() * shifted;
     if (!trusted(anchor + shifted, deviations)) {
       refresh(row);
       shifted = sum.value() / n;
       deviations = squares.value() - sum.value() * shifted;
     }
-    if (job.moment == Moment::mean) return anchor + shifted;
-    if (job.moment == Moment::sum) return sum.value() + n * anchor;
+    if (moment == Moment::mean) return anchor + shifted;
+    if (moment == Moment::sum) return sum.value() + n * anchor;
     const double var = (deviations < 0 ? 0 : deviations) / (n - 1);
-    if (job.moment == Moment::var) return var;
+    if (moment == Moment::var) return var;
     const double std = __builtin_sqrt(var);
-    if (job.moment == Moment::std) return std;
+    if (moment == Moment::std) return std;
     return std == 0 ? 0 : (n * (value - anchor) - sum.value()) / (n * std);
   }
 };
@@ -151,9 +153,11 @@ int64_t fill_constant(const Job<T>& job, const Column<T>& column, int64_t row, i
   if (from > later(-job.origin, row - job.window + 1) || !is_number(value)) return row;
   for (; row < end && column.at(row) == value; ++row) {
     const int64_t count = sooner(job.window, row + job.origin + 1);
-    double result = job.moment == Moment::mean ? value : job.moment == Moment::sum ? value * static_cast<double>(count) : 0;
-    if (count < job.min_periods || (count < 2 && job.moment >= Moment::var)) result = __builtin_nan("");
-    if (row >= job.first) column.out[row * column.out_row] = static_cast<T>(result);
+    each_wanted(job, [&](Moment moment) {
+      double result = moment == Moment::mean ? value : moment == Moment::sum ? value * static_cast<double>(count) : 0;
+      if (count < job.min_periods || (count < 2 && moment >= Moment::var)) result = __builtin_nan("");
+      column.put(job, moment, row, result);
+    });
   }
   return row;
 }
@@ -165,8 +169,7 @@ void careful_rows(const Job<T>& job, const Column<T>& column, int64_t row, int64
   Slide<T> slide{job, column};
   slide.start(row);
   for (;;) {
-    const double result = slide.moment(row);
-    if (row >= job.first) column.out[row * column.out_row] = static_cast<T>(result);
+    each_wanted(job, [&](Moment moment) { column.put(job, moment, row, slide.find(moment, row)); });
     if (++row == end) return;
     slide.step(row);
   }

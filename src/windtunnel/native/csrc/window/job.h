@@ -8,20 +8,22 @@
 
 namespace windtunnel {
 
-enum class Moment : int64_t { mean, sum, var, std, zscore };
+enum class Moment : int64_t { mean, sum, var, std, zscore, all };
+constexpr int64_t kMoments = 5;  // `all` stands for those of them that have a place to go
 
 // Rows may begin in the middle of a series: `origin` is the place of row 0 in it. Blocks are cut by places in the
 // series, and no value depends on a later row, so a stream that is fed piece by piece gives the same bits.
 template <typename T>
 struct Job {
   const T* x;
-  T* out;
+  T* outs[kMoments];  // by moment; null where it is not wanted
   int64_t rows, columns, batches;
   int64_t x_row, x_column, x_batch;        // strides in elements
   int64_t out_row, out_column, out_batch;  // likewise
   int64_t window, min_periods;
   int64_t origin, first;  // rows before `first` are read and not written
   Moment moment;
+  bool past_cache;  // results are too many for the cache: rows that are neighbours are written around it
 };
 
 // Rows between fresh starts of the sums, and rows whose results are trusted or done again together.
@@ -31,6 +33,13 @@ static inline int64_t block_rows(int64_t window) {
   return rows;
 }
 static inline int64_t tile_rows(int64_t window) { return block_rows(window) / 16 < 128 ? 128 : block_rows(window) / 16; }
+
+// Visits the moments that a job wants.
+template <typename T, typename Visit>
+static inline void each_wanted(const Job<T>& job, Visit visit) {
+  for (int64_t m = 0; m < kMoments; ++m)
+    if (job.outs[m] != nullptr) visit(static_cast<Moment>(m));
+}
 
 constexpr int64_t kStripColumns = 8;   // columns that advance together
 constexpr int64_t kGroupColumns = 64;  // columns of a task: their rows stay in the cache

@@ -92,9 +92,10 @@ struct Series {
   // Eight rows at a time as long as all is well; returns the row where step must look closer.
   int64_t advance_fast(Lanes& lanes, int64_t row, int64_t stop) const {
     const Rules rules = this->rules;
+    const Job<T> job = this->job;
+    const Column<T> column = this->column;
     const T* from = column.x;
     const T* old = column.x - job.window;
-    T* out = column.out;
     Lanes now = lanes;
     Vec sum = lanes.sum, squares = lanes.squares;
     for (; row + kLanes <= stop; row += kLanes) {
@@ -104,10 +105,10 @@ struct Series {
       now.sum = sum + sums;
       now.squares = squares + more;
       Mask sound;
-      const auto result = find_moment_fast<moment, T>(rules, now, value, sound);
+      const Results<T> results = find_moment_fast<moment, T>(rules, now, value, sound);
       sound &= find_peak<moment>(now) <= now.peak;
       if (__builtin_expect(lane_bits(sound) != kAllLanes, 0)) break;
-      store(result, out + row);
+      put<moment>(job, results, column.out + row, 0, kLanes, job.past_cache);
       sum += spread_last(sums);
       if constexpr (kSquares<moment>) squares += spread_last(more);
     }
@@ -130,11 +131,8 @@ struct Series {
     const Vec peak = find_peak<moment>(now);
     if (lane_bits(peak > now.peak)) now.peak = raise_peak(now.peak, peak);
     Mask sound;
-    const auto result = find_moment<moment, missing, T>(rules, now, value, now.peak * rules.loss, sound);
-    if (width == kLanes && row >= job.first)
-      store(result, column.out + row);
-    else
-      store_some(result, column.out + row, later(0, job.first - row), width);
+    const Results<T> results = find_moment<moment, missing, T>(rules, now, value, now.peak * rules.loss, sound);
+    put<moment>(job, results, column.out + row, later(0, job.first - row), width);
     lanes.sum += spread_last(sums);
     lanes.squares += spread_last(more);
     lanes.count += spread_last(counts);

@@ -15,7 +15,7 @@ struct Strip {
   int64_t batch, column;
   int width;  // columns of it that there are
   const T* x;
-  T* out;
+  int64_t out;  // its place in each output
   Lanes lanes;
   bool counted = false;
 
@@ -26,7 +26,7 @@ struct Strip {
         column(column),
         width(static_cast<int>(sooner(kStripColumns, job.columns - column))),
         x(job.x + batch * job.x_batch + column * job.x_column),
-        out(job.out + batch * job.out_batch + column * job.out_column) {}
+        out(batch * job.out_batch + column * job.out_column) {}
 
   // Columns that are not there hold ones, and are never looked at.
   Vec load_row(int64_t row) const {
@@ -72,10 +72,11 @@ struct Strip {
   // All eight columns up to and with the first row where one cannot be trusted; returns the row after it.
   int64_t advance_fast(Lanes& lanes, int64_t row, int64_t stop, int& bad, int64_t* good) const {
     const Rules rules = this->rules;
+    const Job<T> job = this->job;
     const int64_t x_row = job.x_row, out_row = job.out_row;
     const T* from = x + row * x_row;
     const T* old = from - job.window * x_row;
-    T* to = out + row * out_row;
+    int64_t to = out + row * out_row;
     Lanes now = lanes;
     for (; row < stop && bad == 0; ++row, from += x_row, old += x_row, to += out_row) {
       const Vec value = load(from);
@@ -84,7 +85,7 @@ struct Strip {
       if constexpr (kSquares<moment>) now.squares += change.squares;
       now.peak = larger(find_peak<moment>(now), now.peak);
       Mask sound;
-      store(find_moment<moment, false, T>(rules, now, value, now.peak * rules.loss, sound), to);
+      put<moment>(job, find_moment<moment, false, T>(rules, now, value, now.peak * rules.loss, sound), to);
       bad = ~lane_bits(sound) & kAllLanes;
     }
     for (int i = 0; i < kStripColumns; ++i)
@@ -112,9 +113,8 @@ struct Strip {
       if constexpr (missing) least = smaller(now.count, least);
       now.peak = larger(find_peak<moment>(now), now.peak);
       Mask sound;
-      const auto result = find_moment<moment, missing, T>(rules, now, value, now.peak * rules.loss, sound);
-      T* to = out + row * job.out_row;
-      if (row >= job.first) width == kLanes ? store(result, to) : store_some(result, to, 0, width);
+      const auto results = find_moment<moment, missing, T>(rules, now, value, now.peak * rules.loss, sound);
+      if (row >= job.first) put<moment>(job, results, out + row * job.out_row, 0, width);
       const int unsound = ~lane_bits(sound) & all() & ~bad;
       if (__builtin_expect(unsound, 0)) {
         bad |= unsound;

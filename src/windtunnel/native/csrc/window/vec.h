@@ -175,6 +175,33 @@ inline void store(V value, T* to) {
   std::memcpy(to, &value, sizeof value);
 }
 
+// Around the cache where `to` begins a line and the value fills it (halves of lines are slower so), which spares reading
+// what is written over; ordered by finish_streams alone.
+template <typename V, typename T>
+inline void stream(V value, T* to) {
+#if defined(__AVX__)
+  if constexpr (sizeof value == 64) {
+    if (reinterpret_cast<uintptr_t>(to) % 64 == 0) {
+      const auto* part = reinterpret_cast<const __m256i*>(&value);
+      auto* line = reinterpret_cast<__m256i*>(to);
+#if defined(__AVX512F__)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(line), *reinterpret_cast<const __m512i*>(part));
+#else
+      _mm256_stream_si256(line, part[0]);
+      _mm256_stream_si256(line + 1, part[1]);
+#endif
+      return;
+    }
+  }
+#endif
+  store(value, to);
+}
+inline void finish_streams() {
+#if defined(__AVX__)
+  _mm_sfence();
+#endif
+}
+
 template <typename V, typename T>
 inline void store_some(V value, T* to, int64_t begin, int64_t end) {
   T all[kLanes];

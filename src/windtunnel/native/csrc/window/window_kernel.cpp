@@ -17,7 +17,7 @@ void run_moment(const Job<T>& job, int64_t batch, int64_t group, int64_t block) 
 }
 
 template <typename T>
-void run_task(const Job<T>& job, int64_t task) {
+void run_blocks(const Job<T>& job, int64_t task) {
   const int64_t blocks = block_count(job), groups = group_count(job);
   const int64_t block = first_block(job) + task % blocks, group = task / blocks % groups, batch = task / blocks / groups;
   switch (job.moment) {
@@ -26,7 +26,14 @@ void run_task(const Job<T>& job, int64_t task) {
     case Moment::var: return run_moment<Moment::var>(job, batch, group, block);
     case Moment::std: return run_moment<Moment::std>(job, batch, group, block);
     case Moment::zscore: return run_moment<Moment::zscore>(job, batch, group, block);
+    case Moment::all: return run_moment<Moment::all>(job, batch, group, block);
   }
+}
+
+template <typename T>
+void run_task(const Job<T>& job, int64_t task) {
+  run_blocks(job, task);
+  if (job.past_cache) finish_streams();
 }
 
 }  // namespace
