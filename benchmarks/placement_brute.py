@@ -30,32 +30,43 @@ def _cost_orders(problem: Problem, orders: npt.NDArray[np.int8]) -> npt.NDArray[
 
 def _cost_flow(tree: SlotTree, flow: Flow, orders: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
     slowest, latency = np.zeros(len(orders)), np.zeros(len(orders))
-    axis = flow.axis
     for vertices, level in zip(tree.above, tree.levels, strict=True):
-        places = vertices.astype(np.int8)[orders]
-        out, into = places[:, flow.edges.sources], places[:, flow.edges.targets]
-        crosses = (out != into).any(axis=1)
-        load = np.zeros(len(orders))
-        for vertex in range(int(vertices.max()) + 1):
-            if axis.pattern == "hierarchical":
-                held = (places[:, flow.groups] == vertex).sum(axis=2)
-                load = np.maximum(load, ((held > 0) & (held < axis.ranks)).sum(axis=1))
-            else:
-                leaves = (out == vertex) & (into != vertex)
-                enters = (into == vertex) & (out != vertex)
-                load = np.maximum(load, np.maximum(leaves.sum(axis=1), enters.sum(axis=1)))
-        weight = float(flow.edges.weights[0]) if len(flow.edges.weights) else 0.0
-        alone = _rank_load(flow, out, into) if axis.pattern == "all-to-all" else crosses * 1.0
-        scale = 1.0 if axis.pattern == "hierarchical" else weight
-        slowest = np.maximum(slowest, np.maximum(load * scale * level.s_per_byte, alone * level.rank_s_per_byte))
-        latency = np.where(crosses, np.maximum(latency, level.latency_s), latency)
+        # Where no vertex holds two ranks every order loads them alike.
+        alike = len(set(vertices.tolist())) == len(vertices)
+        places = vertices.astype(np.int8)[orders[:1] if alike else orders]
+        load, alone = _load_busiest(flow, places), _load_rank(flow, places)
+        slowest = np.maximum(slowest, np.maximum(load * level.s_per_byte, alone * level.rank_s_per_byte))
+        latency = np.maximum(latency, (load > 0) * level.latency_s)
+    axis = flow.axis
     return axis.exposed * (axis.messages * latency + axis.bytes * slowest)
 
 
-def _rank_load(flow: Flow, out: npt.NDArray[np.int8], into: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
-    """The largest share that a rank sends away."""
-    most = np.zeros(len(out))
-    for rank in np.unique(flow.edges.sources):
-        mine = flow.edges.sources == rank
-        most = np.maximum(most, ((out != into)[:, mine] * flow.edges.weights[mine]).sum(axis=1))
+def _load_busiest(flow: Flow, places: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+    """By order, the largest load of any vertex; from who is below it alone."""
+    pattern, size = flow.axis.pattern, flow.axis.ranks
+    most = np.zeros(len(places))
+    for vertex in range(int(places.max()) + 1):
+        below = (places == vertex)[:, flow.groups]
+        if pattern == "hierarchical":
+            held = below.sum(axis=2)
+            load = ((held > 0) & (held < size)).sum(axis=1)
+        elif pattern == "all-to-all":
+            held = below.sum(axis=2)
+            load = (held * (size - held)).sum(axis=1) / max(1, size - 1)
+        else:
+            after = np.roll(below, -1, axis=2)
+            ends = size if pattern == "ring" and size > 1 else size - 1
+            out, into = (below & ~after)[:, :, :ends], (after & ~below)[:, :, :ends]
+            load = np.maximum(out.sum(axis=(1, 2)), into.sum(axis=(1, 2)))
+        most = np.maximum(most, load)
     return most
+
+
+def _load_rank(flow: Flow, places: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+    """By order, the largest share that a rank sends away."""
+    grouped = places[:, flow.groups]
+    size = flow.axis.ranks
+    if flow.axis.pattern == "all-to-all":
+        most = [(grouped != grouped[:, :, rank : rank + 1]).sum(axis=2).max(axis=1) for rank in range(size)]
+        return np.max(most, axis=0) / max(1, size - 1)
+    return (grouped != grouped[:, :, :1]).any(axis=(1, 2)) * 1.0

@@ -38,6 +38,14 @@ def parse_memory_mib(text: str | int) -> int:
     return int(-(-float(match[1]) * _MEMORY_MIB[match[2].upper()] // 1))
 
 
+def parse_bytes(text: str | int) -> int:
+    """Whole bytes of a size (`512`, `64K`, `8MiB`); units are binary. Raises SettingsError for anything else."""
+    match = _MEMORY.fullmatch(str(text).strip())
+    if match is None:
+        raise SettingsError(f"size {text!r} is not a number of bytes: write 512, 64K or 8M")
+    return int(float(match[1]) * 1024 ** " KMGTP".index(match[2].upper() or " "))
+
+
 def format_time_slurm(minutes: int) -> str:
     """Minutes as Slurm prints them: `1-00:30:00`."""
     days, rest = divmod(minutes, 1440)

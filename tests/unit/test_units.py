@@ -8,6 +8,7 @@ from windtunnel.units import (
     format_count,
     format_seconds,
     format_time_slurm,
+    parse_bytes,
     parse_memory_mib,
     parse_time_min,
 )
@@ -58,3 +59,15 @@ def test_numbers_are_printed_for_people():
     assert format_seconds(0.00085) == "850 us"
     assert format_seconds(185) == "3 min 05 s"
     assert format_count(1_424_012) == "1.42 M"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("512", 512), (64, 64), ("64K", 65536), ("1.5M", 1572864), ("8MiB", 8 << 20)]
+)
+def test_sizes_are_bytes_in_binary_units(text, count):
+    assert parse_bytes(text) == count
+
+
+def test_a_size_that_is_none_is_refused():
+    with pytest.raises(SettingsError, match="'much' is not a number of bytes"):
+        parse_bytes("much")

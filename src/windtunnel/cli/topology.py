@@ -1,4 +1,4 @@
-"""`windtunnel topology facts`, `fit`, `lint` and `show`: what files say of networks and machines, for people."""
+"""`windtunnel topology facts`, `fit`, `bench`, `place`, `lint`, `show`: networks and machines, for people."""
 
 import argparse
 import json
@@ -26,6 +26,8 @@ def add_topology_parsers(parser: argparse.ArgumentParser) -> None:
     fit = actions.add_parser("fit", help="fit a cost curve to a log of nccl-tests or OSU, and say how far it holds")
     fit.add_argument("file", type=Path, metavar="FILE", help="a log, or -")
     fit.set_defaults(func=_fit)
+    _add_bench_parser(actions)
+    _add_place_parser(actions)
     lint = actions.add_parser("lint", help="find what is wrong in a topology")
     lint.add_argument(
         "file", type=Path, nargs="?", metavar="FILE", help="topology.conf or other network (Slurm's own)"
@@ -36,6 +38,56 @@ def add_topology_parsers(parser: argparse.ArgumentParser) -> None:
     show.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a file of any known kind (this cluster)")
     show.add_argument("--svg", type=Path, metavar="OUT", help="write a drawing instead of text")
     show.set_defaults(func=_show)
+
+
+def _add_bench_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    bench = actions.add_parser("bench", help="measure the fabric between the nodes of this job, level by level")
+    bench.add_argument("--out", type=Path, default=Path("fabric.json"), help="file to write (fabric.json)")
+    bench.add_argument("--operations", help="of all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,p2p (all)")
+    bench.add_argument("--sizes", default="1K,8K,64K,512K,4M,16M", help="messages, as 64K or 8M with commas between")
+    bench.add_argument("--pair-size", default="1M", help="at which pairs of hosts are held against each other (1M)")
+    bench.add_argument(
+        "--ranks-per-host", type=int, default=1, help="with 2 or more the inside of a node is measured too"
+    )
+    bench.add_argument("--interface", default="", help="network interface of Gloo and NCCL (they choose)")
+    bench.add_argument("--budget-s", type=float, default=0.5, help="seconds for a size, beyond five repeats (0.5)")
+    bench.set_defaults(func=_bench)
+
+
+def _add_place_parser(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    place = actions.add_parser("place", help="the order of ranks with the least exposed communication, and its bound")
+    place.add_argument("bench", type=Path, metavar="BENCH", help="what `topology bench` wrote (fabric.json)")
+    axes = "axes, the fastest first: NAME=RANKS:PATTERN:BYTES[:EXPOSED], as tp=2:ring:100M,dp=4:ring:32M:0.5"
+    place.add_argument("--axes", required=True, help=axes)
+    place.add_argument("--topology", type=Path, help="file with the switches (scontrol show topology)")
+    place.add_argument("--ranks-per-host", type=int, default=1)
+    place.set_defaults(func=_place)
+
+
+def run_place(bench_file: Path, axes: str, topology: Path | None, ranks_per_host: int) -> int:
+    """Print the host of each rank, what it costs, what no order can beat, and what is gained."""
+    from windtunnel.artifacts import read_artifact
+    from windtunnel.fabric.axes_text import parse_axes
+    from windtunnel.fabric.graph import find_switch_paths
+    from windtunnel.fabric.level_costs import find_levels
+    from windtunnel.fabric.slots import build_slots
+    from windtunnel.fabric.solver import describe_gain, place_ranks
+    from windtunnel.hostlist import collapse_hostlist, expand_hostlist
+    from windtunnel.records.bench import FabricBench
+    from windtunnel.topology.live import read_live_network
+    from windtunnel.units import format_seconds
+
+    bench = read_artifact(bench_file, FabricBench)
+    network = read_live_network() if topology is None else _read(topology)
+    paths = find_switch_paths(network.switches)
+    hosts = expand_hostlist(collapse_hostlist(sorted(set(bench.hosts))))  # as Slurm itself orders them
+    tree = build_slots(hosts, paths, find_levels(bench, paths), ranks_per_host=ranks_per_host)
+    placement = place_ranks(tree, parse_axes(axes))
+    print("\n".join(placement.hosts))
+    times = [format_seconds(time) for time in (placement.cost_s, placement.bound_s, placement.given_s)]
+    told = f"exposed communication a step {times[0]}, bound {times[1]}, given order {times[2]}"
+    print(f"{told}; {describe_gain(placement)}", file=sys.stderr)
+    return 0
 
 
 def run_facts(file: Path, *, version: str | None) -> int:
@@ -147,6 +199,22 @@ def _facts(args: argparse.Namespace) -> int:
     if args.corpus is not None:
         return run_corpus(args.corpus)
     return run_facts(args.file, version=args.slurm_version)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from windtunnel.fabric.bench_cases import OPERATIONS, BenchPlan
+    from windtunnel.topology.bench import run_bench
+    from windtunnel.units import parse_bytes
+
+    operations = tuple(args.operations.split(",")) if args.operations else OPERATIONS
+    sizes = tuple(parse_bytes(word) for word in args.sizes.split(","))
+    plan = BenchPlan(operations, sizes, parse_bytes(args.pair_size), args.ranks_per_host)
+    run_bench(plan, out=args.out, interface=args.interface, options=("--budget-s", str(args.budget_s)))
+    return 0
+
+
+def _place(args: argparse.Namespace) -> int:
+    return run_place(args.bench, args.axes, args.topology, args.ranks_per_host)
 
 
 def _fit(args: argparse.Namespace) -> int:

@@ -36,9 +36,9 @@ def main(argv: list[str] | None = None) -> None:
     options = _parse(argv)
     env = read_rank_env()
     torch.set_num_threads(1)
-    device = _pick_device(options.backend, env)
+    device = pick_device(options.backend, env)
     init_process_group(options.rendezvous, env, backend=options.backend, timeout_s=options.timeout_s)
-    hosts = _gather_hosts(env)
+    hosts = gather_hosts(env)
     timings = [
         measure_allreduce(size, backend=options.backend, device=device, nodes=len(set(hosts)), options=options)
         for size in options.sizes
@@ -89,7 +89,8 @@ def _time_slowest(work: Callable[[], Any], device: torch.device) -> float:
     return float(elapsed.item())
 
 
-def _pick_device(backend: str, env: RankEnv) -> torch.device:
+def pick_device(backend: str, env: RankEnv) -> torch.device:
+    """The CPU under Gloo, else this rank's accelerator."""
     if backend == "gloo":
         return torch.device("cpu")
     accelerator = torch.accelerator.current_accelerator()
@@ -98,7 +99,8 @@ def _pick_device(backend: str, env: RankEnv) -> torch.device:
     return torch.device(accelerator.type, env.local_rank)
 
 
-def _gather_hosts(env: RankEnv) -> list[str]:
+def gather_hosts(env: RankEnv) -> list[str]:
+    """Host of each rank."""
     hosts: list[str] = [""] * env.world_size
     dist.all_gather_object(hosts, socket.gethostname())
     return hosts

@@ -3,8 +3,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fabric_samples import CONF_TREE, MATRIX, SLURM_CONF
+from fabric_samples import CONF_TREE, MATRIX, OSU, SLURM_CONF
+from windtunnel.artifacts import write_artifact
 from windtunnel.cli.main import main
+from windtunnel.records.bench import BenchCase, CaseTimings, FabricBench, SizeTiming
 from windtunnel.topology.live import read_live_machine
 
 
@@ -87,3 +89,40 @@ def test_this_machine_is_read_from_sysfs_where_there_is_no_nvidia_smi(tmp_path, 
     (node / "cpulist").write_text("0-7\n")
     topology = read_live_machine(tmp_path / "sys")
     assert (topology.kind, topology.machine.numa[0].cpus) == ("sysfs", "0-7")
+
+
+def test_a_log_is_fitted(tmp_path, capsys):
+    path = tmp_path / "log.txt"
+    path.write_text(OSU)
+    assert main(["topology", "fit", str(path)]) == 0
+    assert "latency: 3.53 us" in capsys.readouterr().out
+
+
+def test_a_file_without_times_has_no_curve(tree, capsys):
+    assert main(["topology", "fit", str(tree)]) == 2
+    assert "is no log of nccl-tests or OSU" in capsys.readouterr().err
+
+
+def test_ranks_are_placed_by_what_a_bench_measured(tmp_path, capsys):
+    switches = "SwitchName=a Nodes=n[0,2]\nSwitchName=b Nodes=n[1,3]\nSwitchName=top Switches=a,b\n"
+    (tmp_path / "topology.conf").write_text(switches)
+    bench = tmp_path / "fabric.json"
+    write_artifact(bench, make_bench(), settings_hash="0")
+    axes = ["--axes", "dp=4:ring:32M", "--topology", str(tmp_path / "topology.conf")]
+    assert main(["topology", "place", str(bench), *axes]) == 0
+    said = capsys.readouterr()
+    assert said.out.split() == ["n0", "n2", "n1", "n3"]
+    assert "saved against the given order; proven best" in said.err
+
+
+def make_bench():
+    """Pairs below a leaf at 1 GB/s and across at 0.2."""
+    cases = []
+    for level, ranks, rate in (("leaf", (0, 1), 1e9), ("across", (0, 2), 2e8)):
+        hosts = tuple(("n0", "n2", "n1", "n3")[rank] for rank in ranks)
+        timings = tuple(
+            SizeTiming(size, 1e-5 + size / rate, 0.0, 5, rate / 1e9, rate / 1e9) for size in (1024, 65536, 1 << 22)
+        )
+        case = BenchCase(level, "p2p", ranks, hosts, tuple(timing.bytes for timing in timings))
+        cases.append(CaseTimings(case, timings))
+    return FabricBench("gloo", "", ("n0", "n2", "n1", "n3"), tuple(cases))
