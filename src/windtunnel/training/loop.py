@@ -3,7 +3,9 @@
 import copy
 import math
 import time
+from functools import partial
 
+import torch
 from torch import nn
 
 from windtunnel.checkpoints.retention import Retention
@@ -11,6 +13,7 @@ from windtunnel.checkpoints.saver import Saver
 from windtunnel.comm.base import run_on_root
 from windtunnel.errors import DivergedError
 from windtunnel.records.goodput import Phase
+from windtunnel.records.meter import StepPhase
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
 from windtunnel.training.interval import FIRST_STEPS, interval_steps
@@ -18,10 +21,12 @@ from windtunnel.training.meters import MetricsLog, drop_later_lines
 from windtunnel.training.precision import autocast
 from windtunnel.training.recovery import Fault, Remedy
 from windtunnel.training.resume import TrainState, find_newest, load_state, state_tensors
-from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
+from windtunnel.training.step import compute_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.training.stop import StopVote, StopWish
 from windtunnel.training.straggler import find_stragglers
 from windtunnel.units import format_count
+
+_HOST = torch.device("cpu")
 
 
 class Loop:
@@ -48,6 +53,7 @@ class Loop:
         run.phases_s["checkpoint"] = 0.0
         self._started = time.perf_counter()
         self._wrapped.train()
+        state.meters.begin()
         run.timeline.mark(Phase.TRAIN, state.step)
         stopped = False
         try:
@@ -57,8 +63,10 @@ class Loop:
                 stopped = self._keep_books(stopped=stopped) and stopped
         finally:  # also after a save that failed, or a loss that stayed bad
             run.timeline.mark(Phase.DRAIN, state.step)
+        state.meters.enter(StepPhase.CHECKPOINT)
         with run.phase("checkpoint"):
             self._saver.wait()
+        state.meters.close()
         self._log.close()
         run.phases_s["train"] = time.perf_counter() - self._started - run.phases_s["checkpoint"]
         return not stopped
@@ -103,8 +111,10 @@ class Loop:
             run.report(note)
         self._log.sync()
         began, origin = time.perf_counter(), run.origin(state.step, train_loss=state.meters.known_loss)
+        state.meters.enter(StepPhase.CHECKPOINT)
         with run.phase("checkpoint"):
             self._saver.save(state_tensors(state, run.mesh), origin)
+        state.meters.enter(StepPhase.OTHER)
         self._plan_next(time.perf_counter() - began)
 
     def _is_checkpoint_due(self) -> bool:
@@ -148,11 +158,16 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     if state.step + 1 in state.recovery.skipped:
         state.step += 1
         return
-    state.meters.start_step()
+    meters, world_size, device = state.meters, run.mesh.world_size, run.mesh.device
+    meters.start_step()
     run.position.enter("data", state.step + 1)
-    batch = run.data.gather(run.step_rows(state.step), run.mesh.device)
+    batch = run.data.gather(run.step_rows(state.step), _HOST)
+    meters.enter(StepPhase.HOST_TO_DEVICE)
+    batch = (batch[0].to(device, non_blocking=True), batch[1].to(device, non_blocking=True))
+    meters.enter(StepPhase.OPTIMIZER)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
     state.optimizer.zero_grad(set_to_none=True)
+    meters.enter(StepPhase.FORWARD)
     run.position.enter("forward", state.step + 1)
     loss = rank_loss(
         wrapped,
@@ -160,15 +175,19 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         task=run.task,
         volatility_weight=run.settings.task.volatility_weight,
         batch_size=settings.batch_size,
-        context=autocast(settings, run.mesh.device),
+        context=autocast(settings, device),
     )
     run.position.enter("backward", state.step + 1)
-    if run.mesh.device.type == "cpu":  # elsewhere the clock shows only how long the asking took
-        state.meters.add_own(time.monotonic() - run.position.step_began)
-    apply_gradients(loss, state.optimizer, world_size=run.mesh.world_size)
+    if device.type == "cpu":  # elsewhere the clock shows only how long the asking took
+        meters.add_own(time.monotonic() - run.position.step_began)
+    meters.enter(StepPhase.BACKWARD)
+    exposed = partial(meters.enter, StepPhase.COMMUNICATION) if world_size > 1 else None
+    compute_gradients(loss, world_size=world_size, call=exposed)
+    meters.enter(StepPhase.OPTIMIZER)
+    state.optimizer.step()
     run.position.enter("agree", state.step + 1)
     state.step += 1
-    state.meters.stop_step(loss, step=state.step)
+    meters.stop_step(loss, step=state.step)
 
 
 def find_bad_gradient(state: TrainState) -> Fault | None:
@@ -186,6 +205,7 @@ def find_bad_gradient(state: TrainState) -> Fault | None:
 def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float) -> None:
     """Add the steps since the line before to metrics.jsonl, and show them."""
     settings = run.settings.training
+    steps = len(state.meters.state.pending_losses)
     loss, step_s = state.meters.take_line()
     record = StepRecord(
         step=state.step,
@@ -195,6 +215,7 @@ def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float
         samples_per_s=settings.batch_size / step_s,
         step_s=step_s,
         elapsed_s=elapsed_s,
+        phases_s=state.meters.take_phases(steps),
     )
     log.append(record)
     rate = format_count(settings.batch_size / step_s)

@@ -5,18 +5,20 @@ from pathlib import Path
 from windtunnel.artifacts import hash_json, write_artifact
 from windtunnel.checkpoints.manifest import checkpoint_name
 from windtunnel.comm.base import run_on_root
+from windtunnel.records.meter import RankPhases
 from windtunnel.records.trial import Evaluation, TrialOutcome
 from windtunnel.training.context import Run
 from windtunnel.training.mesh import describe_device, read_host
 from windtunnel.training.meters import summarise_times
 from windtunnel.training.resume import TrainState
+from windtunnel.training.work import describe_work
 
 
 def publish_outcome(
     run: Run, state: TrainState, *, evaluations: tuple[Evaluation, ...], resumed_from: int | None
 ) -> None:
     """Gather what ranks know of themselves and write DONE.json, on which the trial is completed."""
-    ranks = run.mesh.comm.allgather((read_host(), read_peak_rss_mib()))
+    ranks = run.mesh.comm.allgather((read_host(), read_peak_rss_mib(), state.meters.phases))
     outcome = describe_outcome(run, state, ranks=ranks, evaluations=evaluations, resumed_from=resumed_from)
 
     def publish() -> None:
@@ -32,11 +34,11 @@ def describe_outcome(
     run: Run,
     state: TrainState,
     *,
-    ranks: list[tuple[str, float]],
+    ranks: list[tuple[str, float, RankPhases]],
     evaluations: tuple[Evaluation, ...],
     resumed_from: int | None,
 ) -> TrialOutcome:
-    """The outcome as a record; `ranks` are the host and peak resident MiB of each."""
+    """The outcome as a record; `ranks` are the host, peak resident MiB and phases of each."""
     times = summarise_times(state.meters.state)
     checkpoint = run.checkpoints_dir / checkpoint_name(state.step)
     return TrialOutcome(
@@ -51,13 +53,15 @@ def describe_outcome(
         steps_timed=times.timed,
         steps_discarded=times.discarded,
         params=sum(parameter.numel() for parameter in state.model.parameters()),
-        peak_rss_mib=max(peak for _, peak in ranks),
+        peak_rss_mib=max(peak for _, peak, _ in ranks),
         checkpoint=str(checkpoint.relative_to(run.folder.path)),
         resumed_from_step=resumed_from,
         device=describe_device(run.mesh.device),
-        rank_hosts=tuple(host for host, _ in ranks),
+        rank_hosts=tuple(host for host, _, _ in ranks),
         phases_s=run.phases_s,
         notes=tuple(state.recovery.notes),
+        work=describe_work(run.settings, n_features=run.data.n_features, n_outputs=run.task.n_outputs),
+        rank_phases=tuple(phases for _, _, phases in ranks),
     )
 
 

@@ -1,6 +1,7 @@
 """One optimizer step, and the optimizer and learning rate that it uses."""
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from windtunnel.settings.training import TrainingSettings
 from windtunnel.tasks.find import Task
+from windtunnel.training.phases import call_after_backward
 
 _FLOOR = 0.1
 """Share of the peak learning rate that the cosine ends at."""
@@ -57,10 +59,15 @@ def rank_loss(
     return losses.sum() / batch_size
 
 
-def apply_gradients(loss: Tensor, optimizer: torch.optim.Optimizer, *, world_size: int) -> None:
-    """Backward pass and update. DDP averages over ranks; times their number it is the sum that `rank_loss` needs."""
-    (loss * world_size if world_size > 1 else loss).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    optimizer.step()
+def compute_gradients(loss: Tensor, *, world_size: int, call: Callable[[], None] | None = None) -> None:
+    """Backward pass. DDP averages over ranks; times their number it is the sum that `rank_loss` needs.
+
+    `call` is made when all gradients are computed, before any wait for other ranks' own.
+    """
+    whole = loss * world_size if world_size > 1 else loss
+    if call is not None:
+        call_after_backward(whole, call)
+    whole.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
 
 def gradient_norm(model: nn.Module) -> float:
