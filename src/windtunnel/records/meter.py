@@ -37,6 +37,33 @@ class RankPhases:
     """By StepPhase, on the device's own clock: they add up to `wall_s`."""
 
 
+@dataclass(frozen=True)
+class RankMemory:
+    """What one rank holds after its last step, and the most that it held."""
+
+    weights_bytes: int
+    """Parameters and buffers."""
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int | None
+    """Saved by the forward pass of the attempt's first step for its backward pass; null where none was taken."""
+    peak_bytes: int
+    """On an accelerator what its allocator had given out at most; on a processor the resident size of the process,
+    which holds Python, torch and the data too."""
+    allocated_bytes: int | None
+    """By the accelerator's allocator, now; null on a processor, which has none that tells."""
+    reserved_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Of all hosts of a trial while its last attempt trained."""
+
+    joules: float
+    source: str
+    """`rapl`: the processors' packages, with whatever else ran on them."""
+
+
 class FlopSource(StrEnum):
     """Where a count of operations is from."""
 

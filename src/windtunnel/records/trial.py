@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from windtunnel.records.meter import RankPhases, StepWork
+from windtunnel.records.meter import Energy, RankMemory, RankPhases, StepWork
 from windtunnel.records.plan import Identity, PlannedTrial
 
 
@@ -122,6 +122,9 @@ class TrialOutcome:
     """Of each rank in this attempt; none where a program keeps its own time."""
     work: StepWork | None = None
     """Of one step."""
+    rank_memory: tuple[RankMemory, ...] = ()
+    energy: Energy | None = None
+    """Null where no host of the trial, or not every one, has a source that may be read."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,39 @@ def render_phases(rows: Sequence[Row]) -> Html:
     return render_table(columns, cells, caption="Phases of training, measured on each rank: share of its time")
 
 
+def render_memory(rows: Sequence[Row]) -> Html:
+    """Memory by kind of the rank that held most, and energy."""
+    found = [
+        (row.label, max(row.outcome.rank_memory, key=lambda memory: memory.peak_bytes), row.outcome.energy)
+        for row in rows
+        if row.outcome and row.outcome.rank_memory
+    ]
+    if not found:
+        return Html("")
+    columns = [
+        Column("Trial"),
+        Column("Weights", True, "Parameters and buffers"),
+        Column("Gradients", True),
+        Column("Optimizer", True),
+        Column("Activations", True, "Saved by a forward pass for its backward pass"),
+        Column("Peak", True, "Of the accelerator's allocator; on a processor the resident size of the process"),
+        Column("Allocated", True, "By the accelerator's allocator, after the last step"),
+        Column("Reserved", True, "By the accelerator's allocator, after the last step"),
+        Column("Energy, J", True, "Of all its hosts, while it trained"),
+        Column("Energy by"),
+    ]
+    cells = [
+        [
+            Cell(label),
+            *[_bytes_cell(size) for size in astuple(memory)],
+            Cell("unknown" if energy is None else format_number(energy.joules), energy.joules if energy else None),
+            Cell(energy.source if energy else NONE),
+        ]
+        for label, memory, energy in found
+    ]
+    return render_table(columns, cells, caption="Memory of the rank that held most, and energy, measured")
+
+
 def render_goodputs(goodputs: Mapping[str, Goodput]) -> Html:
     """Wall time of trials by label, and the share of it that each bucket has that any of them has."""
     buckets = [bucket for bucket in Bucket if any(goodput.seconds[bucket] for goodput in goodputs.values())]
@@ -191,6 +224,10 @@ def render_latency(rows: Sequence[Row]) -> Html:
 
 def _share_cell(share: float) -> Cell:
     return Cell(format_percent(share), share)
+
+
+def _bytes_cell(size: int | None) -> Cell:
+    return Cell(NONE) if size is None else Cell(format_bytes(size), size)
 
 
 def _known_share_cell(share: float | None) -> Cell:

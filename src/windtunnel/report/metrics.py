@@ -49,6 +49,7 @@ TRIAL_COLUMNS: dict[str, type[pl.DataType]] = {
     "hfu_sheet": pl.Float64,
     "params": pl.Int64,
     "peak_rss_mib": pl.Float64,
+    "energy_j": pl.Float64,
     "resumed_from_step": pl.Int64,
     "device": pl.String,
     "rank_hosts": pl.String,
@@ -146,6 +147,9 @@ def trial_record(row: Row, rank: int | None) -> dict[str, Any]:
         record |= {f"phase_s.{name}": float(seconds) for name, seconds in outcome.phases_s.items()}
         if outcome.work:
             record |= {name: getattr(outcome.work, name) for name in ("model_flops", "hardware_flops")}
+        record |= {"energy_j": outcome.energy.joules if outcome.energy else None}
+        for memory in sorted(outcome.rank_memory, key=lambda memory: memory.peak_bytes)[-1:]:
+            record |= {f"memory.{name}": size for name, size in asdict(memory).items()}
         record |= _phases_record(average_step(outcome.rank_phases))
         for evaluation in outcome.evaluations:
             record |= _evaluation_record(evaluation)

@@ -155,9 +155,13 @@ def _throughput(page: Page) -> Html:
     if not drawn:
         return _absent("No trial has completed.")
     rows = page.ranking.rows
-    drawers = (measurements.render_throughput, measurements.render_utilization, measurements.render_phases)
-    tables = [draw(rows) for draw in drawers]
-    return join([tag("p", note, class_="note"), drawn, *tables])
+    drawers = (
+        measurements.render_throughput,
+        measurements.render_utilization,
+        measurements.render_phases,
+        measurements.render_memory,
+    )
+    return join([tag("p", note, class_="note"), drawn, *[draw(rows) for draw in drawers]])
 
 
 def _latency(page: Page) -> Html:

@@ -3,6 +3,7 @@
 import copy
 import math
 import time
+from contextlib import nullcontext
 from functools import partial
 
 import torch
@@ -24,6 +25,7 @@ from windtunnel.training.resume import TrainState, find_newest, load_state, stat
 from windtunnel.training.step import compute_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.training.stop import StopVote, StopWish
 from windtunnel.training.straggler import find_stragglers
+from windtunnel.training.use import Gauges
 from windtunnel.units import format_count
 
 _HOST = torch.device("cpu")
@@ -36,6 +38,7 @@ class Loop:
         self._run = run
         self._state = state
         self._wrapped = wrapped
+        self.gauges = Gauges(state)
         self._saver = open_saver(run)
         self._vote = StopVote(wish, run.mesh)
         self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
@@ -58,7 +61,9 @@ class Loop:
         stopped = False
         try:
             while state.step < steps and not stopped:
-                take_step(run, state, self._wrapped)
+                # Of the first step alone, since looking at what it saves takes time.
+                with self.gauges.saved.watch() if self.gauges.saved.bytes is None else nullcontext():
+                    take_step(run, state, self._wrapped)
                 stopped = state.step < steps and self._vote.is_agreed(state.step)
                 stopped = self._keep_books(stopped=stopped) and stopped
         finally:  # also after a save that failed, or a loss that stayed bad

@@ -81,6 +81,9 @@ def test_two_ranks_take_the_steps_of_one_and_every_rank_reports_its_host(tmp_pat
     assert all(phases.seconds["communication"] > 0 for phases in right.rank_phases)
     assert left.rank_phases[0].seconds["communication"] == 0.0
     assert left.work == right.work
+    weights, gradients = ({m.weights_bytes, m.gradients_bytes} for m in right.rank_memory)
+    assert weights == gradients == {4 * right.params}
+    assert all(memory.activations_bytes > 0 for memory in right.rank_memory)
     assert (left.work.tokens, left.work.flop_source) == (12 * 8, "declared")
     line = json.loads((two / "metrics.jsonl").read_text().splitlines()[0])
     assert sum(line["phases_s"].values()) > line["step_s"] / 2
