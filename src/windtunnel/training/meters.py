@@ -47,8 +47,7 @@ class Meters:
         self.state = MeterState([], math.nan, [], [], [])
         self._mesh = mesh
         self._clock = PhaseClock(mesh.device)
-        self._warmup_left = discard_steps
-        self._until_counted = discard_steps
+        self._discard_steps = self._warmup_left = self._until_counted = discard_steps
         self._line_phases_s = torch.zeros(len(StepPhase), dtype=torch.float64)
         self._losses: list[Tensor] = []
         self._steps: list[int] = []
@@ -76,6 +75,7 @@ class Meters:
 
     def begin(self) -> None:
         """The loop begins; its phases count from here, and again from its first step after warm-up."""
+        self._until_counted = self._discard_steps
         self._clock.begin()
 
     def close(self) -> None:
