@@ -152,6 +152,11 @@ def _find_trainer_refusal(settings: TrialSettings) -> str:
         if size > 1:
             model = settings.model.name
             return f"model {model!r} has no {axis}-parallel form, expected parallelism.{axis}=1, got {size}"
+    if layout.data % layout.shard:
+        return (
+            f"{layout.shard} ranks that divide a model are no whole part of {layout.data} data-parallel ranks:"
+            f" set parallelism.shard={_divisor(layout.data, layout.shard)}"
+        )
     if training.batch_size % layout.data:
         fits = training.batch_size - training.batch_size % layout.data or layout.data
         return (

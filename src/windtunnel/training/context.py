@@ -63,7 +63,7 @@ class Run:
             world_size=self.mesh.world_size,
             settings_sha256=hash_settings(self.settings),
             source_sha256=self.config.identity.source_sha256,
-            layout={"data": self.settings.parallelism.data},
+            layout={"data": self.settings.parallelism.data, "shard": self.settings.parallelism.shard},
             train_loss=train_loss,
         )
 

@@ -21,10 +21,14 @@ from windtunnel.settings.parallelism import ParallelismSettings
 _TIMEOUT_S = 300.0
 """For ranks to meet, and for one collective: a node that died without closing its connections is noticed then."""
 
+REPLICATE, SHARD = "replicate", "shard"
+"""Axes of the data-parallel ranks: whole copies of the model, and the ranks that divide one copy. The last varies
+fastest, so that ranks beside each other divide a copy."""
+
 
 @dataclass(frozen=True)
 class Mesh:
-    """This rank's place; `devices` has the axis `data`, and is absent when the rank is alone."""
+    """This rank's place; `devices` has the axes `replicate` and `shard`, and is absent when the rank is alone."""
 
     rank: int
     world_size: int
@@ -47,7 +51,7 @@ def open_mesh(layout: ParallelismSettings, cluster: ClusterSettings, *, env: Ran
     if env.world_size == 1:
         return Mesh(env.rank, 1, device, SingleComm(), None)
     init_process_group(rendezvous, env, backend=choose_backend(device), timeout_s=_TIMEOUT_S)
-    devices = init_device_mesh(device.type, (layout.data,), mesh_dim_names=("data",))
+    devices = init_device_mesh(device.type, (layout.replicas, layout.shard), mesh_dim_names=(REPLICATE, SHARD))
     group = dist.new_group(backend="gloo")
     return Mesh(env.rank, env.world_size, device, TorchComm(), devices, group)
 
@@ -64,6 +68,11 @@ def check_layout(layout: ParallelismSettings, env: RankEnv) -> None:
         raise LayoutError(
             f"parallelism {layout.name!r} asks for tensor={layout.tensor}, pipeline={layout.pipeline}: training "
             "divides data alone so far: set both to 1 and use parallelism.data"
+        )
+    if layout.data % layout.shard:
+        raise LayoutError(
+            f"parallelism {layout.name!r} divides a model over shard={layout.shard} of data={layout.data} ranks: "
+            "set parallelism.shard to a divisor of parallelism.data"
         )
     if layout.ranks != env.world_size:
         raise LayoutError(

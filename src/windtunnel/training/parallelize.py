@@ -1,26 +1,52 @@
 """Applies a parallel layout to a plain model. Model files never mention parallelism; this is the one place.
 
-Order of techniques: the model is on its device, then data parallelism wraps it.
+Order of techniques: the model is on its device, then data parallelism wraps it whole (DDP), or divides its blocks and
+then what is left of it (FSDP2, HSDP).
 """
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from windtunnel.settings.parallelism import ParallelismSettings
-from windtunnel.training.mesh import Mesh
+from windtunnel.training.mesh import REPLICATE, SHARD, Mesh
 
 
 def parallelize(model: nn.Module, *, layout: ParallelismSettings, mesh: Mesh, sample_x: Tensor) -> nn.Module:
-    """`model` as this rank trains it: itself when alone, under DDP among several ranks."""
+    """`model` as this rank trains it: itself when alone, under DDP, or itself with its parameters divided."""
     if layout.data == 1 or mesh.devices is None:
         return model
-    group = mesh.devices.get_group("data")
-    wrapped = DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True)
+    if layout.shard > 1:
+        return shard_model(model, layout=layout, mesh=mesh)
+    wrapped = DistributedDataParallel(
+        model, process_group=mesh.devices.get_group(REPLICATE), gradient_as_bucket_view=True
+    )
     settle_buckets(wrapped, sample_x)
     return wrapped
+
+
+def shard_model(model: nn.Module, *, layout: ParallelismSettings, mesh: Mesh) -> nn.Module:
+    """The same module, whose parameters are this rank's parts of them; each block gathers its own when it runs."""
+    assert mesh.devices is not None
+    devices = mesh.devices[SHARD] if layout.replicas == 1 else mesh.devices[REPLICATE, SHARD]
+    for block in find_blocks(model):
+        fully_shard(block, mesh=devices, reshard_after_forward=layout.reshard)
+    fully_shard(model, mesh=devices, reshard_after_forward=layout.reshard)
+    return model
+
+
+def find_blocks(model: nn.Module) -> Iterator[nn.Module]:
+    """The units that a model repeats: members of its lists and sequences that are several of one class."""
+    for child in model.children():
+        members = list(child.children()) if isinstance(child, nn.Sequential | nn.ModuleList) else []
+        if len(members) > 1 and len({type(member) for member in members}) == 1:
+            yield from members
+        else:
+            yield from find_blocks(child)
 
 
 def settle_buckets(wrapped: DistributedDataParallel, sample_x: Tensor) -> None:

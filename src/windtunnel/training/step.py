@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from windtunnel.settings.training import TrainingSettings
 from windtunnel.tasks.find import Task
@@ -60,7 +61,7 @@ def rank_loss(
 
 
 def compute_gradients(loss: Tensor, *, world_size: int, call: Callable[[], None] | None = None) -> None:
-    """Backward pass. DDP averages over ranks; times their number it is the sum that `rank_loss` needs.
+    """Backward pass. DDP and FSDP2 average over ranks; times their number it is the sum that `rank_loss` needs.
 
     `call` is made when all gradients are computed, before any wait for other ranks' own.
     """
@@ -71,6 +72,6 @@ def compute_gradients(loss: Tensor, *, world_size: int, call: Callable[[], None]
 
 
 def gradient_norm(model: nn.Module) -> float:
-    """Norm over all gradients; waits for the device."""
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    return float(torch.nn.utils.get_total_norm(gradients))
+    """Norm over all gradients; waits for the device, and where they are divided for all ranks."""
+    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)

@@ -54,8 +54,9 @@ def _wait_for_line(children: list[BaseProcess], trial_dir: Path, line: int) -> N
 
 def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> None:
     _wait_for_line(children, trial_dir, line)
-    for child in children:
+    for child in children:  # all of them before any is waited for, or one would fail for want of another
         child.kill()
+    for child in children:
         child.join()
     assert [child.exitcode for child in children] == [-signal.SIGKILL] * len(children), (
         "it ended before it was killed"
@@ -63,10 +64,10 @@ def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> No
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_bit(tmp_path, features, ranks):
+@pytest.mark.parametrize(("ranks", "shard"), [(1, 1), (2, 1), (2, 2), (4, 2)])
+def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_bit(tmp_path, features, ranks, shard):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    settings = trial_settings(ranks=ranks, steps=STEPS, checkpoint_every=17)
+    settings = trial_settings(ranks=ranks, parallelism={"shard": shard}, steps=STEPS, checkpoint_every=17)
     for trial_dir in (whole, killed):
         write_trial(trial_dir, features, settings)
     assert run_ranks(whole, ranks=ranks) == [0] * ranks

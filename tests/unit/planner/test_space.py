@@ -13,6 +13,8 @@ IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
     ("changes", "reason"),
     [
         ({"parallelism.data": 3}, r"a batch of 64 does not divide over 3 .*batch_size=63 or parallelism.data=2"),
+        ({"parallelism.data": 4, "parallelism.shard": 3}, r"3 ranks that divide a model .* of 4 .*shard=2"),
+        ({"parallelism.data": 2, "parallelism.shard": 4}, r"4 ranks that divide a model .* of 2 .*shard=2"),
         ({"parallelism.tensor": 2}, r"'tcn' has no tensor-parallel form, expected parallelism.tensor=1, got 2"),
         ({"parallelism.pipeline": 4}, r"no pipeline-parallel form, expected parallelism.pipeline=1, got 4"),
         ({"parallelism.data": 4, "parallelism.nodes": 3}, r"4 ranks do not spread equally over 3 nodes: .*nodes=2"),

@@ -22,6 +22,11 @@ def test_ranks_that_do_not_fit_the_layout_are_refused():
         check_layout(ParallelismSettings(name="ddp", data=4), RankEnv(0, 2))
 
 
+def test_ranks_that_divide_a_model_unequally_are_refused():
+    with pytest.raises(LayoutError, match=r"over shard=3 of data=4 ranks: set parallelism.shard to a divisor"):
+        check_layout(ParallelismSettings(name="hsdp", data=4, shard=3), RankEnv(0, 4))
+
+
 def test_a_layout_that_training_cannot_do_is_refused():
     with pytest.raises(LayoutError, match="asks for tensor=2, pipeline=1"):
         check_layout(ParallelismSettings(name="tp", tensor=2), RankEnv(0, 2))
