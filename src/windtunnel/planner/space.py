@@ -9,6 +9,7 @@ from typing import Any
 from windtunnel.artifacts import to_plain
 from windtunnel.errors import LayoutError, SettingsError
 from windtunnel.identity import hash_user_code, trial_id
+from windtunnel.perfmodel.layout import find_tensor_refusal
 from windtunnel.planner.program import find_program_refusal
 from windtunnel.records.plan import Identity, PlannedTrial, Shape
 from windtunnel.settings.base import parse_settings
@@ -148,10 +149,12 @@ def name_trial(settings: TrialSettings, choices: Mapping[str, str]) -> str:
 def _find_trainer_refusal(settings: TrialSettings) -> str:
     """What our own trainer cannot do; another program knows itself what it can."""
     layout, training = settings.parallelism, settings.training
-    for axis, size in (("tensor", layout.tensor), ("pipeline", layout.pipeline)):
-        if size > 1:
-            model = settings.model.name
-            return f"model {model!r} has no {axis}-parallel form, expected parallelism.{axis}=1, got {size}"
+    model, size = settings.model, layout.pipeline
+    if size > 1:
+        return f"model {model.name!r} has no pipeline-parallel form, expected parallelism.pipeline=1, got {size}"
+    refusal = find_tensor_refusal(model, window=settings.task.window, tensor=layout.tensor)
+    if refusal:
+        return refusal
     if layout.data % layout.shard:
         return (
             f"{layout.shard} ranks that divide a model are no whole part of {layout.data} data-parallel ranks:"

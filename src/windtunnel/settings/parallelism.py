@@ -17,7 +17,7 @@ class ParallelismSettings(Settings):
     """Whether a sharded block gives its gathered weights back after its forward pass, and gathers them again for its
     backward pass: less memory, more communication. Without effect where `shard` is 1."""
     tensor: int = Field(default=1, ge=1)
-    """Tensor-parallel ranks."""
+    """Ranks that divide the matrices and the rows of each block among them, for the same samples."""
     pipeline: int = Field(default=1, ge=1)
     """Pipeline stages."""
     nodes: int = Field(default=1, ge=1)

@@ -38,11 +38,12 @@ def evaluate(
     training = model.training
     model.eval()
     # All ranks take as many turns, since those that divide a model gather it together: what is over counts nothing.
-    turns = range(mesh.rank, mesh.rank + len(blocks) + -len(blocks) % mesh.world_size, mesh.world_size)
+    size = mesh.data_size
+    turns = range(mesh.data_rank, mesh.data_rank + len(blocks) + -len(blocks) % size, size)
     mine = [forecast(model, data, blocks[min(turn, len(blocks) - 1)], settings=settings, mesh=mesh) for turn in turns]
     model.train(training)
-    shares = mesh.comm.allgather(mine)
-    whole = [shares[number % mesh.world_size][number // mesh.world_size] for number in range(len(blocks))]
+    shares = mesh.comm.allgather(mine)[:: mesh.tensor]
+    whole = [shares[number % size][number // size] for number in range(len(blocks))]
     outputs = np.concatenate([part.outputs for part in whole])
     losses = np.concatenate([part.losses for part in whole]).astype(np.float64)
     scores = find_task(settings.task.name).score_outputs(outputs, rows, data.table)

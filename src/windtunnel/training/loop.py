@@ -187,7 +187,7 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         meters.add_own(time.monotonic() - run.position.step_began)
     meters.enter(StepPhase.BACKWARD)
     exposed = partial(meters.enter, StepPhase.COMMUNICATION) if world_size > 1 else None
-    compute_gradients(loss, world_size=world_size, call=exposed)
+    compute_gradients(loss, parts=run.mesh.data_size, call=exposed)
     meters.enter(StepPhase.OPTIMIZER)
     state.optimizer.step()
     run.position.enter("agree", state.step + 1)

@@ -115,7 +115,8 @@ class Meters:
         own_s = torch.zeros(world_size, dtype=torch.float64)
         own_s[self._mesh.rank] = statistics.median(self._own_s) if self._own_s else 0.0
         shares = torch.cat([torch.tensor(means, dtype=torch.float64), own_s]).to(self._losses[0].device)
-        parts = torch.cat([torch.stack(self._losses).double(), shares])
+        # Ranks that share their samples have the whole of a loss each.
+        parts = torch.cat([torch.stack(self._losses).double() / self._mesh.tensor, shares])
         steps, self._steps, self._losses = self._steps, [], []
         if self._mesh.world_size > 1:
             dist.all_reduce(parts)

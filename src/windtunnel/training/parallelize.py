@@ -1,7 +1,7 @@
 """Applies a parallel layout to a plain model. Model files never mention parallelism; this is the one place.
 
-Order of techniques: the model is on its device, then data parallelism wraps it whole (DDP), or divides its blocks and
-then what is left of it (FSDP2, HSDP).
+Order of techniques: the model is on its device; tensor parallelism divides its matrices; then data parallelism wraps
+it whole (DDP), or divides its blocks and then what is left of it (FSDP2, HSDP).
 """
 
 import copy
@@ -13,14 +13,19 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from windtunnel.settings.parallelism import ParallelismSettings
-from windtunnel.training.mesh import REPLICATE, SHARD, Mesh
+from windtunnel.training.mesh import REPLICATE, SHARD, TENSOR, Mesh
+from windtunnel.training.tensor import divide_tensors
 
 
 def parallelize(model: nn.Module, *, layout: ParallelismSettings, mesh: Mesh, sample_x: Tensor) -> nn.Module:
     """`model` as this rank trains it: itself when alone, under DDP, or itself with its parameters divided."""
-    if layout.data == 1 or mesh.devices is None:
+    if mesh.devices is None:
         return model
-    if layout.shard > 1:
+    if layout.tensor > 1:
+        divide_tensors(model, mesh.devices[TENSOR])
+    if layout.data == 1:
+        return model
+    if layout.shard > 1 or layout.tensor > 1:  # DDP takes no divided tensors; copies of one rank each are the same
         return shard_model(model, layout=layout, mesh=mesh)
     wrapped = DistributedDataParallel(
         model, process_group=mesh.devices.get_group(REPLICATE), gradient_as_bucket_view=True

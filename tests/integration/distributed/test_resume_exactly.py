@@ -86,14 +86,23 @@ def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_b
 
 
 @pytest.mark.gloo
-def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume(tmp_path, features):
+@pytest.mark.parametrize(
+    ("parallelism", "layers"),
+    [({"data": 4}, 6), ({"data": 2, "shard": 2, "tensor": 2}, 2)],
+    ids=["ddp4", "tp2-fsdp2"],
+)
+def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume(
+    tmp_path, features, parallelism, layers
+):
     # From three ranks on, the order of a sum shows in its last bit.
-    model = {"name": "t", "_target_": "windtunnel.models.transformer.CausalTransformer", "args": {"layers": 6}}
+    model = {"name": "t", "_target_": "windtunnel.models.transformer.CausalTransformer", "args": {"layers": layers}}
     trial = tmp_path / "t"
     write_trial(
         trial,
         features,
-        trial_settings(ranks=4, batch_size=13, steps=24, log_every=1, keep_checkpoints=9, model=model),
+        trial_settings(
+            parallelism=parallelism, batch_size=13, steps=24, log_every=1, keep_checkpoints=9, model=model
+        ),
     )
     assert run_ranks(trial, ranks=4) == [0] * 4
     losses = _read_losses(trial)

@@ -64,9 +64,9 @@ def test_in_a_swept_space_the_illegal_are_pruned_and_the_rest_kept(make_plan_set
 
 def test_a_space_of_only_illegal_layouts_is_an_error_with_each_reason_once(make_plan_settings):
     with pytest.raises(StudyError) as caught:
-        split_space(make_plan_settings({"parallelism.tensor": 2}))
+        split_space(make_plan_settings({"parallelism.tensor": 3}))
     assert str(caught.value).count("tensor-parallel") == 2  # once a model
-    assert "(tcn single2 fp32 and 1 more)" in str(caught.value)
+    assert "(tcn single3 fp32 and 1 more)" in str(caught.value)
 
 
 def test_every_wrong_value_of_a_space_is_told_in_one_message(make_plan_settings):
