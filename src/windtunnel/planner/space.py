@@ -166,6 +166,12 @@ def _find_trainer_refusal(settings: TrialSettings) -> str:
             f"a batch of {training.batch_size} does not divide over {layout.data} data-parallel ranks:"
             f" set training.batch_size={fits} or parallelism.data={_divisor(training.batch_size, layout.data)}"
         )
+    part = training.batch_size // layout.data
+    if part < training.accumulate:
+        return (
+            f"a rank's part of {part} samples (a batch of {training.batch_size} over {layout.data}) does not fill"
+            f" {training.accumulate} micro-batches: set training.accumulate={part}"
+        )
     return ""
 
 

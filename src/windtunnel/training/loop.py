@@ -6,8 +6,10 @@ import time
 from contextlib import nullcontext
 from functools import partial
 
+import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from windtunnel.checkpoints.retention import Retention
 from windtunnel.checkpoints.saver import Saver
@@ -19,6 +21,7 @@ from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
 from windtunnel.training.interval import FIRST_STEPS, interval_steps
 from windtunnel.training.meters import MetricsLog, drop_later_lines
+from windtunnel.training.parallelize import hold_sums
 from windtunnel.training.precision import autocast
 from windtunnel.training.recovery import Fault, Remedy
 from windtunnel.training.resume import TrainState, find_newest, load_state, state_tensors
@@ -163,17 +166,35 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     if state.step + 1 in state.recovery.skipped:
         state.step += 1
         return
-    meters, world_size, device = state.meters, run.mesh.world_size, run.mesh.device
+    meters, micro_batches = state.meters, np.array_split(run.step_rows(state.step), settings.accumulate)
     meters.start_step()
-    run.position.enter("data", state.step + 1)
-    batch = run.data.gather(run.step_rows(state.step), _HOST)
-    meters.enter(StepPhase.HOST_TO_DEVICE)
-    batch = (batch[0].to(device, non_blocking=True), batch[1].to(device, non_blocking=True))
     meters.enter(StepPhase.OPTIMIZER)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
     state.optimizer.zero_grad(set_to_none=True)
+    losses = []
+    for rows in micro_batches[:-1]:
+        with hold_sums(wrapped):
+            losses.append(add_gradients(run, state, wrapped, rows).detach())
+    losses.append(add_gradients(run, state, wrapped, micro_batches[-1], last=True).detach())
+    meters.enter(StepPhase.OPTIMIZER)
+    state.optimizer.step()
+    run.position.enter("agree", state.step + 1)
+    state.step += 1
+    meters.stop_step(losses[0] if len(losses) == 1 else torch.stack(losses).sum(), step=state.step)
+
+
+def add_gradients(
+    run: Run, state: TrainState, wrapped: nn.Module, rows: NDArray[np.int64], *, last: bool = False
+) -> Tensor:
+    """Add the gradients of the samples that end at `rows`, the whole of a part of a batch or less; their loss."""
+    settings, meters, device, step = run.settings.training, state.meters, run.mesh.device, state.step + 1
+    meters.enter(StepPhase.DATA_WAIT)
+    run.position.enter("data", step)
+    batch = run.data.gather(rows, _HOST)
+    meters.enter(StepPhase.HOST_TO_DEVICE)
+    batch = (batch[0].to(device, non_blocking=True), batch[1].to(device, non_blocking=True))
     meters.enter(StepPhase.FORWARD)
-    run.position.enter("forward", state.step + 1)
+    run.position.enter("forward", step)
     loss = rank_loss(
         wrapped,
         batch,
@@ -182,17 +203,13 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
         batch_size=settings.batch_size,
         context=autocast(settings, device),
     )
-    run.position.enter("backward", state.step + 1)
-    if device.type == "cpu":  # elsewhere the clock shows only how long the asking took
+    run.position.enter("backward", step)
+    if last and device.type == "cpu":  # elsewhere the clock shows only how long the asking took
         meters.add_own(time.monotonic() - run.position.step_began)
     meters.enter(StepPhase.BACKWARD)
-    exposed = partial(meters.enter, StepPhase.COMMUNICATION) if world_size > 1 else None
+    exposed = partial(meters.enter, StepPhase.COMMUNICATION) if last and run.mesh.world_size > 1 else None
     compute_gradients(loss, parts=run.mesh.data_size, call=exposed)
-    meters.enter(StepPhase.OPTIMIZER)
-    state.optimizer.step()
-    run.position.enter("agree", state.step + 1)
-    state.step += 1
-    meters.stop_step(loss, step=state.step)
+    return loss
 
 
 def find_bad_gradient(state: TrainState) -> Fault | None:

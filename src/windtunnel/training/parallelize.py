@@ -6,10 +6,11 @@ it whole (DDP), or divides its blocks and then what is left of it (FSDP2, HSDP).
 
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from windtunnel.settings.parallelism import ParallelismSettings
@@ -42,6 +43,22 @@ def shard_model(model: nn.Module, *, layout: ParallelismSettings, mesh: Mesh) ->
         fully_shard(block, mesh=devices, reshard_after_forward=layout.reshard)
     fully_shard(model, mesh=devices, reshard_after_forward=layout.reshard)
     return model
+
+
+@contextmanager
+def hold_sums(wrapped: nn.Module) -> Iterator[None]:
+    """Passes inside add to this rank's own gradients; the next one after sums all of them over ranks."""
+    if isinstance(wrapped, DistributedDataParallel):
+        with wrapped.no_sync():
+            yield
+    elif isinstance(wrapped, FSDPModule):
+        wrapped.set_requires_gradient_sync(False)
+        try:
+            yield
+        finally:
+            wrapped.set_requires_gradient_sync(True)
+    else:
+        yield
 
 
 def find_blocks(model: nn.Module) -> Iterator[nn.Module]:

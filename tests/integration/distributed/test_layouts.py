@@ -22,6 +22,7 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }
 LAYOUTS: dict[str, dict[str, Any]] = {
+    "ddp1": {"data": 1},
     "ddp2": {"data": 2},
     "fsdp2": {"data": 2, "shard": 2},
     "fsdp2-kept": {"data": 2, "shard": 2, "reshard": False},
@@ -71,12 +72,25 @@ def _read_state(trial_dir: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if layout != "ddp1"])
 def test_a_layout_has_the_losses_and_gradients_of_one_rank(tmp_path, features, alone, layout):
     model, reference = alone
     if model == "tcn" and "tensor" in LAYOUTS[layout]:
         pytest.skip("the TCN has no tensor-parallel form: the plan refuses it")
-    trial = _train(tmp_path / "t", features, model, LAYOUTS[layout], batch_size=13, log_every=1)
+    _check_equal(
+        _train(tmp_path / "t", features, model, LAYOUTS[layout], batch_size=13, log_every=1), reference, layout
+    )
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("layout", ["ddp1", "ddp2", "fsdp2"])
+def test_accumulated_gradients_are_those_of_the_whole_batch(tmp_path, features, alone, layout):
+    model, reference = alone
+    options = {"batch_size": 13, "log_every": 1, "accumulate": 3}
+    _check_equal(_train(tmp_path / "t", features, model, LAYOUTS[layout], **options), reference, layout)
+
+
+def _check_equal(trial: Path, reference: Path, layout: str) -> None:
     assert len(_read_losses(trial)) == STEPS
     assert _read_losses(trial) == pytest.approx(_read_losses(reference), abs=TOLERANCE)
     expected, found = _read_state(reference), _read_state(trial)

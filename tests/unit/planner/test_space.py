@@ -16,6 +16,10 @@ IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
         ({"parallelism.data": 4, "parallelism.shard": 3}, r"3 ranks that divide a model .* of 4 .*shard=2"),
         ({"parallelism.data": 2, "parallelism.shard": 4}, r"4 ranks that divide a model .* of 2 .*shard=2"),
         ({"parallelism.tensor": 2}, r"'tcn' has no tensor-parallel form, expected parallelism.tensor=1, got 2"),
+        (
+            {"parallelism.data": 32, "training.accumulate": 3},
+            r"2 samples .*64 over 32.* training.accumulate=2",
+        ),
         ({"parallelism.pipeline": 4}, r"no pipeline-parallel form, expected parallelism.pipeline=1, got 4"),
         ({"parallelism.data": 4, "parallelism.nodes": 3}, r"4 ranks do not spread equally over 3 nodes: .*nodes=2"),
         ({"parallelism.data": 2, "parallelism.nodes": 2}, r"cluster.kind=local is one machine: .*nodes=1"),
