@@ -115,11 +115,11 @@ class Loop:
 
     def _save(self) -> None:
         run, state = self._run, self._state
+        state.meters.enter(StepPhase.CHECKPOINT)
         for note in state.recovery.settle(state.step):
             run.report(note)
         self._log.sync()
         began, origin = time.perf_counter(), run.origin(state.step, train_loss=state.meters.known_loss)
-        state.meters.enter(StepPhase.CHECKPOINT)
         with run.phase("checkpoint"):
             self._saver.save(state_tensors(state, run.mesh), origin)
         state.meters.enter(StepPhase.OTHER)
