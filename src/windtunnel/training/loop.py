@@ -166,8 +166,9 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     if state.step + 1 in state.recovery.skipped:
         state.step += 1
         return
-    meters, micro_batches = state.meters, np.array_split(run.step_rows(state.step), settings.accumulate)
+    meters = state.meters
     meters.start_step()
+    micro_batches = np.array_split(run.step_rows(state.step), settings.accumulate)
     meters.enter(StepPhase.OPTIMIZER)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
     state.optimizer.zero_grad(set_to_none=True)
