@@ -7,7 +7,7 @@ import sys
 from benchmarks.harness import choose_parts, is_quick, read_part_names, run_benchmark
 from windtunnel.errors import WindtunnelError
 
-PROGRAMS = ("faults", "ingest", "kernels", "loader", "placement", "planner", "sweep")
+PROGRAMS = ("faults", "ingest", "kernels", "loader", "placement", "planner", "sweep", "training")
 
 
 def main(argv: list[str]) -> int:

@@ -19,6 +19,7 @@ from windtunnel.records.cluster import (
     Topology,
 )
 from windtunnel.records.data import Column, InputFile, ShardManifest
+from windtunnel.records.meter import Energy, FlopSource, RankMemory, RankPhases, StepWork
 from windtunnel.records.plan import Identity, Plan, PlannedTrial, Pruned, Shape
 from windtunnel.records.trial import AttemptEnd, Evaluation, StepRecord, Sweep, SweepEntry, TrialOutcome, Verdict
 from windtunnel.report.collect import Collected
@@ -77,9 +78,13 @@ def make_outcome(fake: Fake) -> TrialOutcome:
         peak_rss_mib=300.0,
         checkpoint="checkpoints/step-00000200",
         resumed_from_step=None,
-        device="cpu",
+        device="a CPU",
         rank_hosts=("n0", "n1"),
         phases_s={"setup": 1.0, "train": 20.0},
+        work=StepWork(64, 640, "fp32").with_flops(10**9, 2 * 10**9, FlopSource.DECLARED),
+        rank_memory=(RankMemory(10, 20, 30, 40, 5000, None, None),),
+        energy=Energy(77.0, "rapl"),
+        rank_phases=(RankPhases(20.0, 190, {"forward": 5.0, "backward": 14.9}),),
     )
 
 

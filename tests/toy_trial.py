@@ -41,8 +41,10 @@ def write_features(folder: Path, *, rows: int = 400, channels: int = 6) -> Path:
     return write_artifact(folder / "MANIFEST.json", manifest)
 
 
-def trial_settings(*, ranks: int = 1, model: dict[str, Any] = TCN, **training: Any) -> TrialSettings:
-    """Settings of a toy trial of `ranks` data-parallel ranks."""
+def trial_settings(
+    *, ranks: int = 1, model: dict[str, Any] = TCN, parallelism: dict[str, Any] | None = None, **training: Any
+) -> TrialSettings:
+    """Settings of a toy trial of `ranks` data-parallel ranks, divided as `parallelism` says besides."""
     return TrialSettings.model_validate(
         {
             "seed": 3,
@@ -50,7 +52,7 @@ def trial_settings(*, ranks: int = 1, model: dict[str, Any] = TCN, **training: A
             "features": {"recipe": "daily", "reference": "toy"},
             "model": model,
             "task": TASK,
-            "parallelism": {"name": "ddp", "data": ranks},
+            "parallelism": {"name": "ddp", "data": ranks, **(parallelism or {})},
             "training": {"steps": 20, "batch_size": 12, "checkpoint_every": 7, "log_every": 5, **training},
             "placement": {},
             "cluster": {"kind": "local", "partition": "local"},

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from windtunnel.errors import SettingsError
+from windtunnel.perfmodel.flops import count_levels
 
 
 class CausalConv(nn.Module):
@@ -85,11 +86,3 @@ class TCN(nn.Module):
         hidden_btc = self.blocks(self.embed(x_btc))
         output: Tensor = self.head(self.norm(hidden_btc[:, -1]))
         return output
-
-
-def count_levels(window: int, kernel: int) -> int:
-    """Fewest blocks whose last row reaches `window` rows back: 1 + 2 (kernel - 1) (2**levels - 1) of them."""
-    levels = 1
-    while 1 + 2 * (kernel - 1) * (2**levels - 1) < window:
-        levels += 1
-    return levels

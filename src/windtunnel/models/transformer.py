@@ -12,7 +12,7 @@ class CausalAttention(nn.Module):
 
     def __init__(self, width: int, *, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads = heads
+        self.head_width = width // heads
         self.dropout = dropout
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
@@ -28,7 +28,7 @@ class CausalAttention(nn.Module):
 
     def _split(self, x_btd: Tensor) -> Tensor:
         batch, rows, _ = x_btd.shape
-        return x_btd.view(batch, rows, self.heads, -1).transpose(1, 2)
+        return x_btd.view(batch, rows, -1, self.head_width).transpose(1, 2)
 
 
 class Block(nn.Module):

@@ -9,6 +9,7 @@ from typing import Any
 from windtunnel.artifacts import to_plain
 from windtunnel.errors import LayoutError, SettingsError
 from windtunnel.identity import hash_user_code, trial_id
+from windtunnel.perfmodel.legality import find_tensor_refusal
 from windtunnel.planner.program import find_program_refusal
 from windtunnel.records.plan import Identity, PlannedTrial, Shape
 from windtunnel.settings.base import parse_settings
@@ -148,15 +149,28 @@ def name_trial(settings: TrialSettings, choices: Mapping[str, str]) -> str:
 def _find_trainer_refusal(settings: TrialSettings) -> str:
     """What our own trainer cannot do; another program knows itself what it can."""
     layout, training = settings.parallelism, settings.training
-    for axis, size in (("tensor", layout.tensor), ("pipeline", layout.pipeline)):
-        if size > 1:
-            model = settings.model.name
-            return f"model {model!r} has no {axis}-parallel form, expected parallelism.{axis}=1, got {size}"
+    model, size = settings.model, layout.pipeline
+    if size > 1:
+        return f"model {model.name!r} has no pipeline-parallel form, expected parallelism.pipeline=1, got {size}"
+    refusal = find_tensor_refusal(model, window=settings.task.window, tensor=layout.tensor)
+    if refusal:
+        return refusal
+    if layout.data % layout.shard:
+        return (
+            f"{layout.shard} ranks that divide a model are no whole part of {layout.data} data-parallel ranks:"
+            f" set parallelism.shard={_divisor(layout.data, layout.shard)}"
+        )
     if training.batch_size % layout.data:
         fits = training.batch_size - training.batch_size % layout.data or layout.data
         return (
             f"a batch of {training.batch_size} does not divide over {layout.data} data-parallel ranks:"
             f" set training.batch_size={fits} or parallelism.data={_divisor(training.batch_size, layout.data)}"
+        )
+    part = training.batch_size // layout.data
+    if part < training.accumulate:
+        return (
+            f"a rank's part of {part} samples (a batch of {training.batch_size} over {layout.data}) does not fill"
+            f" {training.accumulate} micro-batches: set training.accumulate={part}"
         )
     return ""
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from windtunnel.records.meter import Energy, RankMemory, RankPhases, StepWork
 from windtunnel.records.plan import Identity, PlannedTrial
 
 
@@ -70,6 +71,8 @@ class StepRecord:
     """Median step time since the line before."""
     elapsed_s: float
     """Seconds since this attempt's first step."""
+    phases_s: dict[str, float] | None = None
+    """Of a step, by records.meter.StepPhase: means over the steps since the line before, and over ranks."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,13 @@ class TrialOutcome:
     """What ran the time-series operators: `cpp` or `reference`; empty where a program does not tell it."""
     notes: tuple[str, ...] = ()
     """What its reader should know: faults that training got over, or what was passed over in a program's metrics."""
+    rank_phases: tuple[RankPhases, ...] = ()
+    """Of each rank in this attempt; none where a program keeps its own time."""
+    work: StepWork | None = None
+    """Of one step."""
+    rank_memory: tuple[RankMemory, ...] = ()
+    energy: Energy | None = None
+    """Null where no host of the trial, or not every one, has a source that may be read."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,26 @@
 """The page's tables of what was measured of each trial: speed, latency, and scores on unseen data. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
 from windtunnel.hostlist import collapse_hostlist
 from windtunnel.records.goodput import Bucket, Goodput
+from windtunnel.records.meter import StepPhase, sum_error
 from windtunnel.report.markup import Cell, Column, Html, render_table
 from windtunnel.report.rows import Row, finite
 from windtunnel.report.wording import NONE, format_loss, format_number, format_percent
-from windtunnel.units import MIB, format_bytes, format_seconds
+from windtunnel.units import MIB, format_bytes, format_count, format_seconds
+
+_PHASE_TITLES = {
+    StepPhase.DATA_WAIT: "Data wait",
+    StepPhase.HOST_TO_DEVICE: "Host to device",
+    StepPhase.FORWARD: "Forward",
+    StepPhase.BACKWARD: "Backward",
+    StepPhase.COMMUNICATION: "Communication, exposed",
+    StepPhase.OPTIMIZER: "Optimizer",
+    StepPhase.CHECKPOINT: "Checkpoint",
+    StepPhase.OTHER: "Other",
+}
 
 
 def render_throughput(rows: Sequence[Row]) -> Html:
@@ -42,6 +55,100 @@ def render_throughput(rows: Sequence[Row]) -> Html:
         if (found := row.outcome)
     ]
     return render_table(columns, cells, caption="Speed of training, measured; warm-up discarded")
+
+
+def render_utilization(rows: Sequence[Row]) -> Html:
+    """Tokens, operations, and shares of the devices' peaks; what is not known says so."""
+    found = [(row, row.outcome.work) for row in rows if row.outcome and row.outcome.work]
+    if not found:
+        return Html("")
+    columns = [
+        Column("Trial"),
+        Column("Tokens/s", True, "Measured: rows of the windows of the global batch, over the median step time"),
+        Column("Arithmetic"),
+        Column("FLOP a step", True, "Of the model's mathematics, on all ranks together"),
+        Column("FLOP count"),
+        Column("MFU, measured peak", True, "Against what calibrate measured of this device"),
+        Column("MFU, data sheet", True, "Against what the maker gives for this device"),
+        Column("HFU, measured peak", True, "With what is computed again, against what calibrate measured"),
+        Column("HFU, data sheet", True, "With what is computed again, against what the maker gives"),
+    ]
+    cells = [
+        [
+            Cell(row.label),
+            Cell(format_number(row.tokens_per_s), row.tokens_per_s),
+            Cell(work.dtype),
+            Cell("unknown" if work.model_flops is None else format_count(work.model_flops), work.model_flops),
+            Cell(work.flop_source),
+            *[_known_share_cell(share) for share in astuple(row.utilization)],
+        ]
+        for row, work in found
+    ]
+    return render_table(columns, cells, caption="Use of the devices while training; steps measured, FLOP counted")
+
+
+def render_phases(rows: Sequence[Row]) -> Html:
+    """Share of each phase in the training loop's time, a row a rank."""
+    found = [
+        (row.label, rank, phases)
+        for row in rows
+        if row.outcome
+        for rank, phases in enumerate(row.outcome.rank_phases)
+        if phases.wall_s > 0
+    ]
+    if not found:
+        return Html("")
+    columns = [
+        Column("Trial"),
+        Column("Rank", True),
+        Column("Time in the loop", True, "By the host's clock, warm-up left out"),
+        *[Column(_PHASE_TITLES[phase], True) for phase in StepPhase],
+        Column("Sum off by", True, "How far the phases' sum is from the time in the loop"),
+    ]
+    cells = [
+        [
+            Cell(label),
+            Cell(str(rank), rank),
+            Cell(format_seconds(phases.wall_s), phases.wall_s),
+            *[_share_cell(phases.seconds.get(phase, 0.0) / phases.wall_s) for phase in StepPhase],
+            _share_cell(sum_error(phases)),
+        ]
+        for label, rank, phases in found
+    ]
+    return render_table(columns, cells, caption="Phases of training, measured on each rank: share of its time")
+
+
+def render_memory(rows: Sequence[Row]) -> Html:
+    """Memory by kind of the rank that held most, and energy."""
+    found = [
+        (row.label, max(row.outcome.rank_memory, key=lambda memory: memory.peak_bytes), row.outcome.energy)
+        for row in rows
+        if row.outcome and row.outcome.rank_memory
+    ]
+    if not found:
+        return Html("")
+    columns = [
+        Column("Trial"),
+        Column("Weights", True, "Parameters and buffers"),
+        Column("Gradients", True),
+        Column("Optimizer", True),
+        Column("Activations", True, "Saved by a forward pass for its backward pass"),
+        Column("Peak", True, "Of the accelerator's allocator; on a processor the resident size of the process"),
+        Column("Allocated", True, "By the accelerator's allocator, after the last step"),
+        Column("Reserved", True, "By the accelerator's allocator, after the last step"),
+        Column("Energy, J", True, "Of all its hosts, while it trained"),
+        Column("Energy by"),
+    ]
+    cells = [
+        [
+            Cell(label),
+            *[_bytes_cell(size) for size in astuple(memory)],
+            Cell("unknown" if energy is None else format_number(energy.joules), energy.joules if energy else None),
+            Cell(energy.source if energy else NONE),
+        ]
+        for label, memory, energy in found
+    ]
+    return render_table(columns, cells, caption="Memory of the rank that held most, and energy, measured")
 
 
 def render_goodputs(goodputs: Mapping[str, Goodput]) -> Html:
@@ -117,6 +224,16 @@ def render_latency(rows: Sequence[Row]) -> Html:
 
 def _share_cell(share: float) -> Cell:
     return Cell(format_percent(share), share)
+
+
+def _bytes_cell(size: int | None) -> Cell:
+    return Cell(NONE) if size is None else Cell(format_bytes(size), size)
+
+
+def _known_share_cell(share: float | None) -> Cell:
+    if share is None:
+        return Cell("unknown")
+    return Cell(format_percent(share), share, tone="bad" if share > 1 else "")
 
 
 def _memory_cell(mib: float | None) -> Cell:

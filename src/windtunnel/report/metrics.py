@@ -4,7 +4,7 @@ The column `table` says what a row is, and which columns it fills; all others ar
 
 - `meta`: one row, the schema, settings hash and provenance of this file;
 - `trials`: one row a trial: choices (`choice.<name>`), verdict, rank, loss, metrics, speed, latency, cost;
-- `steps`: one row a line of a trial's `metrics.jsonl`;
+- `steps`: one row a line of a trial's `metrics.jsonl`, with the phases of a step (`step_phase_s.<name>`);
 - `stages`: one row a run of a workflow stage, from Snakemake's benchmark tables (`stage`, `wall_s`, …).
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from windtunnel.records.meter import StepPhase, average_step
 from windtunnel.records.trial import Evaluation, StepRecord
 from windtunnel.report.benchmarks import StageTime
 from windtunnel.report.compare import Ranking
@@ -39,8 +40,16 @@ TRIAL_COLUMNS: dict[str, type[pl.DataType]] = {
     "step_s_p90": pl.Float64,
     "steps_timed": pl.Int64,
     "steps_discarded": pl.Int64,
+    "tokens_per_s": pl.Float64,
+    "model_flops": pl.Float64,
+    "hardware_flops": pl.Float64,
+    "mfu_measured": pl.Float64,
+    "mfu_sheet": pl.Float64,
+    "hfu_measured": pl.Float64,
+    "hfu_sheet": pl.Float64,
     "params": pl.Int64,
     "peak_rss_mib": pl.Float64,
+    "energy_j": pl.Float64,
     "resumed_from_step": pl.Int64,
     "device": pl.String,
     "rank_hosts": pl.String,
@@ -99,7 +108,7 @@ def encode_metrics(
     frames = [
         pl.DataFrame([{"table": "meta", "schema": SCHEMA, **meta}]),
         _frame("trials", [trial_record(row, ranking.rank_of(row)) for row in ranking.rows], TRIAL_COLUMNS),
-        _frame("steps", [{"trial_id": i, **asdict(s)} for i, found in steps.items() for s in found], STEP_COLUMNS),
+        _frame("steps", [step_record(i, s) for i, found in steps.items() for s in found], STEP_COLUMNS),
         _frame("stages", [asdict(stage) for stage in stages], STAGE_COLUMNS),
     ]
     buffer = io.BytesIO()
@@ -128,15 +137,34 @@ def trial_record(row: Row, rank: int | None) -> dict[str, Any]:
         "node_hours_lost": row.lost.node_hours,
         "money": row.cost.money,
         "currency": row.cost.currency,
+        "tokens_per_s": row.tokens_per_s,
+        **asdict(row.utilization),
         **{f"choice.{name}": str(value) for name, value in row.choices.items()},
     }
     if outcome:
         record |= {name: getattr(outcome, name) for name in _OUTCOME_COLUMNS}
         record |= {"rank_hosts": ",".join(outcome.rank_hosts)}
         record |= {f"phase_s.{name}": float(seconds) for name, seconds in outcome.phases_s.items()}
+        if outcome.work:
+            record |= {name: getattr(outcome.work, name) for name in ("model_flops", "hardware_flops")}
+        record |= {"energy_j": outcome.energy.joules if outcome.energy else None}
+        for memory in sorted(outcome.rank_memory, key=lambda memory: memory.peak_bytes)[-1:]:
+            record |= {f"memory.{name}": size for name, size in asdict(memory).items()}
+        record |= _phases_record(average_step(outcome.rank_phases))
         for evaluation in outcome.evaluations:
             record |= _evaluation_record(evaluation)
     return record
+
+
+def step_record(trial_id: str, step: StepRecord) -> dict[str, Any]:
+    """A line of metrics.jsonl as a flat record; phases are `step_phase_s.<name>`."""
+    record = {"trial_id": trial_id, **asdict(step)}
+    phases_s = record.pop("phases_s")
+    return record | _phases_record(phases_s if isinstance(phases_s, dict) else {})
+
+
+def _phases_record(phases_s: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"step_phase_s.{name}": phases_s.get(name) for name in StepPhase if name in phases_s}
 
 
 def _evaluation_record(evaluation: Evaluation) -> dict[str, Any]:

@@ -7,7 +7,10 @@ from typing import Any
 
 from windtunnel.artifacts import hash_json
 from windtunnel.cost import Cost, price
+from windtunnel.device.peaks import find_sheet_peak
+from windtunnel.perfmodel.utilization import Peak, Utilization, find_utilization
 from windtunnel.records.checks import CheckpointCheck, LatencyRow
+from windtunnel.records.cluster import DeviceFacts
 from windtunnel.records.plan import PlannedTrial
 from windtunnel.records.trial import AttemptEnd, Evaluation, SweepEntry, TrialOutcome, Verdict
 from windtunnel.report.collect import Collected
@@ -15,6 +18,7 @@ from windtunnel.settings.cluster import ClusterSettings
 
 WAITING = "WAITING"
 """Shown for a planned trial that has no verdict yet."""
+UNKNOWN_USE = Utilization()
 _REPEAT_FIELDS = frozenset({"repeat", "seed"})
 
 
@@ -41,6 +45,8 @@ class Row:
     """Of all attempts."""
     lost: Cost
     """Of attempts that did not finish; part of `cost`."""
+    utilization: Utilization = UNKNOWN_USE
+    """Of its devices, while it trained."""
 
     @property
     def completed(self) -> bool:
@@ -62,6 +68,11 @@ class Row:
     @property
     def samples_per_s(self) -> float | None:
         return finite(self.outcome.samples_per_s) if self.outcome else None
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        found = self.outcome
+        return found.work.tokens / found.step_s_median if found and found.work and found.step_s_median else None
 
     @property
     def step_spread(self) -> float | None:
@@ -106,6 +117,7 @@ def build_rows(collected: Collected, cluster: ClusterSettings) -> tuple[Row, ...
             latency=latencies.get(entry.trial_id),
             check=checks.get(entry.trial_id),
             cluster=cluster,
+            device=collected.device,
         )
         for entry, label in zip((*entries, *waiting), labels, strict=True)
     )
@@ -126,6 +138,7 @@ def _build_row(
     latency: LatencyRow | None,
     check: CheckpointCheck | None,
     cluster: ClusterSettings,
+    device: DeviceFacts | None,
 ) -> Row:
     rate: dict[str, Any] = {"per_node_hour": cluster.cost_per_node_hour, "currency": cluster.currency}
     return Row(
@@ -144,7 +157,18 @@ def _build_row(
         check=check,
         cost=price(entry.node_seconds, **rate),
         lost=price(lost_node_seconds(entry, attempts), **rate),
+        utilization=_find_utilization(entry.outcome, device),
     )
+
+
+def _find_utilization(outcome: TrialOutcome | None, device: DeviceFacts | None) -> Utilization:
+    if outcome is None or outcome.work is None or not outcome.step_s_median:
+        return UNKNOWN_USE
+    dtype, rates = outcome.work.dtype, device.rates if device and device.device == outcome.device else ()
+    measured = next((1e9 * rate.value for rate in rates if rate.name == f"matmul_{dtype}"), None)
+    peak = Peak(measured, find_sheet_peak(outcome.device, dtype))
+    devices = len(outcome.rank_hosts)
+    return find_utilization(outcome.work, step_s=outcome.step_s_median, devices=devices, peak=peak)
 
 
 def lost_node_seconds(entry: SweepEntry, attempts: tuple[AttemptEnd, ...]) -> float:

@@ -94,7 +94,8 @@ def _cautions(ranking: Ranking) -> list[str]:
             "no program told a validation_loss: trials are ranked by the last training loss that each told"
         )
     for row in ranking.rows:
-        cautions += [f"{row.label}: {note}" for note in (row.outcome.notes if row.outcome else ())]
+        notes = row.outcome.notes if row.outcome else ()
+        cautions += [f"{row.label}: {note}" for note in (*notes, *row.utilization.alarms)]
     if ranking.recommendation:
         for row in ranking.recommendation.chosen.rows:
             if row.check is not None and not row.check.verified:
@@ -153,7 +154,14 @@ def _throughput(page: Page) -> Html:
     drawn = _figures(page, "throughput")
     if not drawn:
         return _absent("No trial has completed.")
-    return join([tag("p", note, class_="note"), drawn, measurements.render_throughput(page.ranking.rows)])
+    rows = page.ranking.rows
+    drawers = (
+        measurements.render_throughput,
+        measurements.render_utilization,
+        measurements.render_phases,
+        measurements.render_memory,
+    )
+    return join([tag("p", note, class_="note"), drawn, *[draw(rows) for draw in drawers]])
 
 
 def _latency(page: Page) -> Html:

@@ -12,6 +12,9 @@ class TrainingSettings(Settings):
     """Optimizer steps."""
     batch_size: int = Field(default=64, ge=1)
     """Samples in a global batch, over all ranks."""
+    accumulate: int = Field(default=1, ge=1)
+    """Micro-batches that a rank takes its part of each global batch in, one after the other: so many times less
+    memory for activations, and one sum over ranks, with the last of them."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Peak learning rate of AdamW."""
     weight_decay: float = Field(default=0.01, ge=0)

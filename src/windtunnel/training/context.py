@@ -63,7 +63,7 @@ class Run:
             world_size=self.mesh.world_size,
             settings_sha256=hash_settings(self.settings),
             source_sha256=self.config.identity.source_sha256,
-            layout={"data": self.settings.parallelism.data},
+            layout={axis: getattr(self.settings.parallelism, axis) for axis in ("data", "shard", "tensor")},
             train_loss=train_loss,
         )
 
@@ -74,7 +74,7 @@ class Run:
         rows = take_rows(
             step, first_row=stretch.first_sample, samples=stretch.samples, batch_size=batch_size, seed=self.seed
         )
-        return rows[rank_slice(batch_size, rank=self.mesh.rank, world_size=self.mesh.world_size)]
+        return rows[rank_slice(batch_size, rank=self.mesh.data_rank, world_size=self.mesh.data_size)]
 
     def report(self, line: str) -> None:
         """Print a line, once for all ranks."""

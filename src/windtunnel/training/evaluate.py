@@ -37,12 +37,13 @@ def evaluate(
     blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
     training = model.training
     model.eval()
-    mine = [
-        forecast(model, data, block, settings=settings, mesh=mesh) for block in blocks[mesh.rank :: mesh.world_size]
-    ]
+    # All ranks take as many turns, since those that divide a model gather it together: what is over counts nothing.
+    size = mesh.data_size
+    turns = range(mesh.data_rank, mesh.data_rank + len(blocks) + -len(blocks) % size, size)
+    mine = [forecast(model, data, blocks[min(turn, len(blocks) - 1)], settings=settings, mesh=mesh) for turn in turns]
     model.train(training)
-    shares = mesh.comm.allgather(mine)
-    whole = [shares[number % mesh.world_size][number // mesh.world_size] for number in range(len(blocks))]
+    shares = mesh.comm.allgather(mine)[:: mesh.tensor]
+    whole = [shares[number % size][number // size] for number in range(len(blocks))]
     outputs = np.concatenate([part.outputs for part in whole])
     losses = np.concatenate([part.losses for part in whole]).astype(np.float64)
     scores = find_task(settings.task.name).score_outputs(outputs, rows, data.table)
@@ -54,7 +55,7 @@ def average_parts(losses: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(float(part.mean()) for part in np.array_split(losses, min(PARTS, len(losses))))
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def forecast(
     model: nn.Module, data: TrialData, rows: NDArray[np.int64], *, settings: TrialSettings, mesh: Mesh
 ) -> Forecasts:

@@ -3,25 +3,35 @@
 import copy
 import math
 import time
+from contextlib import nullcontext
+from functools import partial
 
-from torch import nn
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from windtunnel.checkpoints.retention import Retention
 from windtunnel.checkpoints.saver import Saver
 from windtunnel.comm.base import run_on_root
 from windtunnel.errors import DivergedError
 from windtunnel.records.goodput import Phase
+from windtunnel.records.meter import StepPhase
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.context import Run
 from windtunnel.training.interval import FIRST_STEPS, interval_steps
 from windtunnel.training.meters import MetricsLog, drop_later_lines
+from windtunnel.training.parallelize import hold_sums
 from windtunnel.training.precision import autocast
 from windtunnel.training.recovery import Fault, Remedy
 from windtunnel.training.resume import TrainState, find_newest, load_state, state_tensors
-from windtunnel.training.step import apply_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
+from windtunnel.training.step import compute_gradients, gradient_norm, learning_rate, rank_loss, set_learning_rate
 from windtunnel.training.stop import StopVote, StopWish
 from windtunnel.training.straggler import find_stragglers
+from windtunnel.training.use import Gauges
 from windtunnel.units import format_count
+
+_HOST = torch.device("cpu")
 
 
 class Loop:
@@ -31,6 +41,7 @@ class Loop:
         self._run = run
         self._state = state
         self._wrapped = wrapped
+        self.gauges = Gauges(state)
         self._saver = open_saver(run)
         self._vote = StopVote(wish, run.mesh)
         self._log = MetricsLog(run.folder.metrics, write=run.mesh.is_root)
@@ -48,17 +59,22 @@ class Loop:
         run.phases_s["checkpoint"] = 0.0
         self._started = time.perf_counter()
         self._wrapped.train()
+        state.meters.begin()
         run.timeline.mark(Phase.TRAIN, state.step)
         stopped = False
         try:
             while state.step < steps and not stopped:
-                take_step(run, state, self._wrapped)
+                # Of the first step alone, since looking at what it saves takes time.
+                with self.gauges.saved.watch() if self.gauges.saved.bytes is None else nullcontext():
+                    take_step(run, state, self._wrapped)
                 stopped = state.step < steps and self._vote.is_agreed(state.step)
                 stopped = self._keep_books(stopped=stopped) and stopped
         finally:  # also after a save that failed, or a loss that stayed bad
             run.timeline.mark(Phase.DRAIN, state.step)
+        state.meters.enter(StepPhase.CHECKPOINT)
         with run.phase("checkpoint"):
             self._saver.wait()
+        state.meters.close()
         self._log.close()
         run.phases_s["train"] = time.perf_counter() - self._started - run.phases_s["checkpoint"]
         return not stopped
@@ -99,12 +115,14 @@ class Loop:
 
     def _save(self) -> None:
         run, state = self._run, self._state
+        state.meters.enter(StepPhase.CHECKPOINT)
         for note in state.recovery.settle(state.step):
             run.report(note)
         self._log.sync()
         began, origin = time.perf_counter(), run.origin(state.step, train_loss=state.meters.known_loss)
         with run.phase("checkpoint"):
             self._saver.save(state_tensors(state, run.mesh), origin)
+        state.meters.enter(StepPhase.OTHER)
         self._plan_next(time.perf_counter() - began)
 
     def _is_checkpoint_due(self) -> bool:
@@ -148,27 +166,51 @@ def take_step(run: Run, state: TrainState, wrapped: nn.Module) -> None:
     if state.step + 1 in state.recovery.skipped:
         state.step += 1
         return
-    state.meters.start_step()
-    run.position.enter("data", state.step + 1)
-    batch = run.data.gather(run.step_rows(state.step), run.mesh.device)
+    meters = state.meters
+    meters.start_step()
+    micro_batches = np.array_split(run.step_rows(state.step), settings.accumulate)
+    meters.enter(StepPhase.OPTIMIZER)
     set_learning_rate(state.optimizer, learning_rate(state.step, settings))
     state.optimizer.zero_grad(set_to_none=True)
-    run.position.enter("forward", state.step + 1)
+    losses = []
+    for rows in micro_batches[:-1]:
+        with hold_sums(wrapped):
+            losses.append(add_gradients(run, state, wrapped, rows).detach())
+    losses.append(add_gradients(run, state, wrapped, micro_batches[-1], last=True).detach())
+    meters.enter(StepPhase.OPTIMIZER)
+    state.optimizer.step()
+    run.position.enter("agree", state.step + 1)
+    state.step += 1
+    meters.stop_step(losses[0] if len(losses) == 1 else torch.stack(losses).sum(), step=state.step)
+
+
+def add_gradients(
+    run: Run, state: TrainState, wrapped: nn.Module, rows: NDArray[np.int64], *, last: bool = False
+) -> Tensor:
+    """Add the gradients of the samples that end at `rows`, the whole of a part of a batch or less; their loss."""
+    settings, meters, device, step = run.settings.training, state.meters, run.mesh.device, state.step + 1
+    meters.enter(StepPhase.DATA_WAIT)
+    run.position.enter("data", step)
+    batch = run.data.gather(rows, _HOST)
+    meters.enter(StepPhase.HOST_TO_DEVICE)
+    batch = (batch[0].to(device, non_blocking=True), batch[1].to(device, non_blocking=True))
+    meters.enter(StepPhase.FORWARD)
+    run.position.enter("forward", step)
     loss = rank_loss(
         wrapped,
         batch,
         task=run.task,
         volatility_weight=run.settings.task.volatility_weight,
         batch_size=settings.batch_size,
-        context=autocast(settings, run.mesh.device),
+        context=autocast(settings, device),
     )
-    run.position.enter("backward", state.step + 1)
-    if run.mesh.device.type == "cpu":  # elsewhere the clock shows only how long the asking took
-        state.meters.add_own(time.monotonic() - run.position.step_began)
-    apply_gradients(loss, state.optimizer, world_size=run.mesh.world_size)
-    run.position.enter("agree", state.step + 1)
-    state.step += 1
-    state.meters.stop_step(loss, step=state.step)
+    run.position.enter("backward", step)
+    if last and device.type == "cpu":  # elsewhere the clock shows only how long the asking took
+        meters.add_own(time.monotonic() - run.position.step_began)
+    meters.enter(StepPhase.BACKWARD)
+    exposed = partial(meters.enter, StepPhase.COMMUNICATION) if last and run.mesh.world_size > 1 else None
+    compute_gradients(loss, parts=run.mesh.data_size, call=exposed)
+    return loss
 
 
 def find_bad_gradient(state: TrainState) -> Fault | None:
@@ -186,6 +228,7 @@ def find_bad_gradient(state: TrainState) -> Fault | None:
 def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float) -> None:
     """Add the steps since the line before to metrics.jsonl, and show them."""
     settings = run.settings.training
+    steps = len(state.meters.state.pending_losses)
     loss, step_s = state.meters.take_line()
     record = StepRecord(
         step=state.step,
@@ -195,6 +238,7 @@ def write_line(run: Run, state: TrainState, log: MetricsLog, *, elapsed_s: float
         samples_per_s=settings.batch_size / step_s,
         step_s=step_s,
         elapsed_s=elapsed_s,
+        phases_s=state.meters.take_phases(steps),
     )
     log.append(record)
     rate = format_count(settings.batch_size / step_s)

@@ -21,10 +21,14 @@ from windtunnel.settings.parallelism import ParallelismSettings
 _TIMEOUT_S = 300.0
 """For ranks to meet, and for one collective: a node that died without closing its connections is noticed then."""
 
+REPLICATE, SHARD, TENSOR = "replicate", "shard", "tensor"
+"""Axes: whole copies of the model, ranks that divide one copy by its parameters, ranks that divide its matrices. The
+last varies fastest, so that those that talk most are beside each other."""
+
 
 @dataclass(frozen=True)
 class Mesh:
-    """This rank's place; `devices` has the axis `data`, and is absent when the rank is alone."""
+    """This rank's place; `devices` has the axes `replicate`, `shard` and `tensor`, and is absent when it is alone."""
 
     rank: int
     world_size: int
@@ -33,6 +37,19 @@ class Mesh:
     devices: DeviceMesh | None
     saver_group: dist.ProcessGroup | None = None
     """All ranks over Gloo, for the thread that writes checkpoints while training uses the others."""
+
+    tensor: int = 1
+    """Ranks that share each sample; those beside each other do."""
+
+    @property
+    def data_rank(self) -> int:
+        """Which part of each batch this rank takes."""
+        return self.rank // self.tensor
+
+    @property
+    def data_size(self) -> int:
+        """Parts of a batch."""
+        return self.world_size // self.tensor
 
     @property
     def is_root(self) -> bool:
@@ -47,9 +64,10 @@ def open_mesh(layout: ParallelismSettings, cluster: ClusterSettings, *, env: Ran
     if env.world_size == 1:
         return Mesh(env.rank, 1, device, SingleComm(), None)
     init_process_group(rendezvous, env, backend=choose_backend(device), timeout_s=_TIMEOUT_S)
-    devices = init_device_mesh(device.type, (layout.data,), mesh_dim_names=("data",))
+    sizes = (layout.replicas, layout.shard, layout.tensor)
+    devices = init_device_mesh(device.type, sizes, mesh_dim_names=(REPLICATE, SHARD, TENSOR))
     group = dist.new_group(backend="gloo")
-    return Mesh(env.rank, env.world_size, device, TorchComm(), devices, group)
+    return Mesh(env.rank, env.world_size, device, TorchComm(), devices, group, layout.tensor)
 
 
 def close_mesh() -> None:
@@ -59,11 +77,16 @@ def close_mesh() -> None:
 
 
 def check_layout(layout: ParallelismSettings, env: RankEnv) -> None:
-    """Raise LayoutError unless the layout is data-parallel alone and has as many ranks as were started."""
-    if layout.tensor > 1 or layout.pipeline > 1:
+    """Raise LayoutError unless training knows the layout, and it has as many ranks as were started."""
+    if layout.pipeline > 1:
         raise LayoutError(
-            f"parallelism {layout.name!r} asks for tensor={layout.tensor}, pipeline={layout.pipeline}: training "
-            "divides data alone so far: set both to 1 and use parallelism.data"
+            f"parallelism {layout.name!r} asks for pipeline={layout.pipeline}, which training cannot do: set it "
+            "to 1, and use parallelism.data, shard or tensor"
+        )
+    if layout.data % layout.shard:
+        raise LayoutError(
+            f"parallelism {layout.name!r} divides a model over shard={layout.shard} of data={layout.data} ranks: "
+            "set parallelism.shard to a divisor of parallelism.data"
         )
     if layout.ranks != env.world_size:
         raise LayoutError(

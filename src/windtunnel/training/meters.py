@@ -4,56 +4,24 @@ import json
 import math
 import os
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from windtunnel.artifacts import write_atomic
+from windtunnel.records.meter import RankPhases, StepPhase
 from windtunnel.records.trial import StepRecord
 from windtunnel.training.mesh import Mesh
+from windtunnel.training.phases import PhaseClock
 from windtunnel.training.recovery import Fault, find_fault
 
 _KEPT_LOSSES = 50
 _KEPT_TIMES = 2000
 """Step times that a checkpoint carries on to the next attempt."""
-
-
-class StepClock:
-    """Times steps on their device without making it wait: events on an accelerator, the clock on a CPU."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._pending: list[tuple[Any, Any]] = []
-        self._start: Any = None
-
-    def start(self) -> None:
-        """A step begins."""
-        self._start = self._mark()
-
-    def stop(self) -> None:
-        """The step has ended, or on an accelerator has been asked for."""
-        self._pending.append((self._start, self._mark()))
-
-    def take(self) -> list[float]:
-        """Seconds of each step since the last call; waits for the device."""
-        pending, self._pending = self._pending, []
-        if self._device.type == "cpu":
-            return [end - start for start, end in pending]
-        torch.accelerator.synchronize(self._device)
-        return [start.elapsed_time(end) / 1e3 for start, end in pending]
-
-    def _mark(self) -> Any:
-        if self._device.type == "cpu":
-            return time.perf_counter()
-        event = torch.Event(self._device, enable_timing=True)
-        event.record()
-        return event
 
 
 @dataclass
@@ -78,8 +46,9 @@ class Meters:
     def __init__(self, mesh: Mesh, *, discard_steps: int) -> None:
         self.state = MeterState([], math.nan, [], [], [])
         self._mesh = mesh
-        self._clock = StepClock(mesh.device)
-        self._warmup_left = discard_steps
+        self._clock = PhaseClock(mesh.device)
+        self._discard_steps = self._warmup_left = self._until_counted = discard_steps
+        self._line_phases_s = torch.zeros(len(StepPhase), dtype=torch.float64)
         self._losses: list[Tensor] = []
         self._steps: list[int] = []
         self._line_times_s: list[float] = []
@@ -99,9 +68,30 @@ class Meters:
         """Loss of the newest line; none before the first."""
         return None if math.isnan(self.state.last_loss) else self.state.last_loss
 
+    @property
+    def phases(self) -> RankPhases:
+        """Where this rank's time went, once the loop has ended."""
+        return self._clock.read()
+
+    def begin(self) -> None:
+        """The loop begins; its phases count from here, and again from its first step after warm-up."""
+        self._until_counted = self._discard_steps
+        self._clock.begin()
+
+    def close(self) -> None:
+        """The loop has ended."""
+        self._clock.close()
+
+    def enter(self, phase: StepPhase) -> None:
+        """What comes belongs to `phase`."""
+        self._clock.enter(phase)
+
     def start_step(self) -> None:
-        """A step begins."""
-        self._clock.start()
+        """A step begins, by waiting for its batch."""
+        if self._until_counted == 0:
+            self._clock.begin()
+        self._until_counted -= 1
+        self._clock.start_step()
 
     def add_own(self, seconds: float) -> None:
         """What this rank took in a step for itself."""
@@ -109,7 +99,7 @@ class Meters:
 
     def stop_step(self, loss: Tensor, *, step: int) -> None:
         """Step number `step` has ended; `loss` is this rank's part of the global mean, still on its device."""
-        self._clock.stop()
+        self._clock.stop_step()
         self._losses.append(loss.detach())
         self._steps.append(step)
 
@@ -120,16 +110,19 @@ class Meters:
         """
         if not self._losses:
             return None
-        times_s = self._clock.take()
-        shares = torch.zeros(1 + self._mesh.world_size, dtype=torch.float64)
-        shares[0] = statistics.fmean(times_s) / self._mesh.world_size
-        shares[1 + self._mesh.rank] = statistics.median(self._own_s) if self._own_s else 0.0
-        parts = torch.cat([torch.stack(self._losses).double(), shares.to(self._losses[0].device)])
+        taken, world_size = self._clock.take(), self._mesh.world_size
+        means = [statistics.fmean(taken.step_times_s) / world_size, *(s / world_size for s in taken.phases_s)]
+        own_s = torch.zeros(world_size, dtype=torch.float64)
+        own_s[self._mesh.rank] = statistics.median(self._own_s) if self._own_s else 0.0
+        shares = torch.cat([torch.tensor(means, dtype=torch.float64), own_s]).to(self._losses[0].device)
+        # Ranks that share their samples have the whole of a loss each.
+        parts = torch.cat([torch.stack(self._losses).double() / self._mesh.tensor, shares])
         steps, self._steps, self._losses = self._steps, [], []
         if self._mesh.world_size > 1:
             dist.all_reduce(parts)
-        found = parts.tolist()
-        losses, self.agreed_step_s, self.ranks_own_s = found[: len(steps)], found[len(steps)], found[len(steps) + 1 :]
+        of_steps, mean, phases_s, of_ranks = torch.split(parts.cpu(), [len(steps), 1, len(StepPhase), world_size])
+        losses, self.agreed_step_s, self.ranks_own_s = of_steps.tolist(), float(mean), of_ranks.tolist()
+        self._line_phases_s += phases_s
         self._own_s = []
         known = self.state.recent_losses
         fault = find_fault(dict(zip(steps, losses, strict=True)), known=known, spike=spike)
@@ -137,7 +130,7 @@ class Meters:
             return fault
         self.state.pending_losses += losses
         self.state.recent_losses = [*known, *losses][-_KEPT_LOSSES:]
-        self._add_times(times_s)
+        self._add_times(taken.step_times_s)
         return None
 
     def forget_pending(self) -> None:
@@ -151,6 +144,11 @@ class Meters:
         self.state.pending_losses = []
         times_s, self._line_times_s = self._line_times_s, []
         return self.state.last_loss, statistics.median(times_s) if times_s else math.nan
+
+    def take_phases(self, steps: int) -> dict[str, float]:
+        """Seconds of each phase since the last line, for each of so many steps; means over ranks."""
+        taken_s, self._line_phases_s = self._line_phases_s, torch.zeros_like(self._line_phases_s)
+        return dict(zip(StepPhase, (taken_s / max(1, steps)).tolist(), strict=True))
 
     def _add_times(self, times_s: Sequence[float]) -> None:
         self._line_times_s += times_s

@@ -1,6 +1,6 @@
 """A trial's outcome, as rank 0 publishes it once for all: DONE.json."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 from windtunnel.artifacts import hash_json, write_artifact
 from windtunnel.checkpoints.manifest import checkpoint_name
@@ -8,16 +8,19 @@ from windtunnel.comm.base import run_on_root
 from windtunnel.kernels.backend import choose_backend
 from windtunnel.records.trial import Evaluation, TrialOutcome
 from windtunnel.training.context import Run
-from windtunnel.training.mesh import describe_device, read_host
+from windtunnel.training.mesh import describe_device
 from windtunnel.training.meters import summarise_times
 from windtunnel.training.resume import TrainState
+from windtunnel.training.use import RankUse, add_energy
+from windtunnel.training.work import describe_work
+from windtunnel.units import MIB
 
 
 def publish_outcome(
-    run: Run, state: TrainState, *, evaluations: tuple[Evaluation, ...], resumed_from: int | None
+    run: Run, state: TrainState, *, use: RankUse, evaluations: tuple[Evaluation, ...], resumed_from: int | None
 ) -> None:
     """Gather what ranks know of themselves and write DONE.json, on which the trial is completed."""
-    ranks = run.mesh.comm.allgather((read_host(), read_peak_rss_mib()))
+    ranks = run.mesh.comm.allgather(use)
     outcome = describe_outcome(run, state, ranks=ranks, evaluations=evaluations, resumed_from=resumed_from)
 
     def publish() -> None:
@@ -33,11 +36,11 @@ def describe_outcome(
     run: Run,
     state: TrainState,
     *,
-    ranks: list[tuple[str, float]],
+    ranks: Sequence[RankUse],
     evaluations: tuple[Evaluation, ...],
     resumed_from: int | None,
 ) -> TrialOutcome:
-    """The outcome as a record; `ranks` are the host and peak resident MiB of each."""
+    """The outcome as a record; `ranks` tell of each."""
     times = summarise_times(state.meters.state)
     checkpoint = run.checkpoints_dir / checkpoint_name(state.step)
     return TrialOutcome(
@@ -52,20 +55,16 @@ def describe_outcome(
         steps_timed=times.timed,
         steps_discarded=times.discarded,
         params=sum(parameter.numel() for parameter in state.model.parameters()),
-        peak_rss_mib=max(peak for _, peak in ranks),
+        peak_rss_mib=max(rank.peak_resident_bytes for rank in ranks) / MIB,
         checkpoint=str(checkpoint.relative_to(run.folder.path)),
         resumed_from_step=resumed_from,
         device=describe_device(run.mesh.device),
-        rank_hosts=tuple(host for host, _ in ranks),
+        rank_hosts=tuple(rank.host for rank in ranks),
         phases_s=run.phases_s,
         kernels=choose_backend("auto"),
         notes=tuple(state.recovery.notes),
+        work=describe_work(run.settings, n_features=run.data.n_features, n_outputs=run.task.n_outputs),
+        rank_memory=tuple(rank.memory for rank in ranks),
+        energy=add_energy(ranks),
+        rank_phases=tuple(rank.phases for rank in ranks),
     )
-
-
-def read_peak_rss_mib() -> float:
-    """Largest resident size of this process; getrusage would count what it was forked from."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError("Linux gives every process a VmHWM")

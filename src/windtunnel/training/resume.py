@@ -95,10 +95,17 @@ def make_optimizer_state(state: TrainState, shapes: dict[str, tuple[int, ...]]) 
     for name, parameter in state.model.named_parameters():
         prefix = f"optimizer.{name}."
         state.optimizer.state[parameter] = {
-            held.removeprefix(prefix): torch.empty(shape, dtype=torch.float32, device=parameter.device)
+            held.removeprefix(prefix): _make_room(shape, parameter)
             for held, shape in shapes.items()
             if held.startswith(prefix) and "." not in held.removeprefix(prefix)
         }
+
+
+def _make_room(shape: tuple[int, ...], parameter: Tensor) -> Tensor:
+    """Of one optimizer tensor; one as large as its parameter is divided as that is."""
+    if shape == tuple(parameter.shape):
+        return torch.empty_like(parameter, dtype=torch.float32, requires_grad=False)
+    return torch.empty(shape, dtype=torch.float32, device=parameter.device)
 
 
 def rank_names(mesh: Mesh) -> tuple[str, str, str]:

@@ -65,7 +65,9 @@ def run_rank(
     resumed_from = resume(run, state)
     run.phases_s["setup"] = time.perf_counter() - started
     with watch_hangs(run.position, rank=run.mesh.rank, host=read_host(), attempt_dir=folder.attempt(attempt)):
-        done = Loop(run, state, wrapped, wish).train()
+        loop = Loop(run, state, wrapped, wish)
+        done = loop.train()
+    use = loop.gauges.read(run, state)
     if not done:
         run.report(f"stopped after step {state.step}, with a checkpoint")
         close_mesh()
@@ -74,7 +76,7 @@ def run_rank(
     with run.phase("evaluate"):
         parts = (run.data.split.validation, run.data.split.test)
         evaluations = tuple(evaluate(state.model, run.data, part, settings=settings, mesh=run.mesh) for part in parts)
-    publish_outcome(run, state, evaluations=evaluations, resumed_from=resumed_from)
+    publish_outcome(run, state, use=use, evaluations=evaluations, resumed_from=resumed_from)
     run.timeline.mark(Phase.DRAIN, state.step)
     close_mesh()
     return True

@@ -1,28 +1,30 @@
 """One optimizer step, and the optimizer and learning rate that it uses."""
 
 import math
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from windtunnel.settings.training import TrainingSettings
 from windtunnel.tasks.find import Task
+from windtunnel.training.phases import call_after_backward
 
+T = TypeVar("T", bound=Tensor)
 _FLOOR = 0.1
 """Share of the peak learning rate that the cosine ends at."""
 
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
     """AdamW with decoupled weight decay on matrices alone: biases and norms keep their scale."""
-    decayed = [p for p in model.parameters() if p.requires_grad and p.ndim >= 2]
-    plain = [p for p in model.parameters() if p.requires_grad and p.ndim < 2]
-    groups = [
-        {"params": decayed, "weight_decay": settings.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
-    ]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    decays = ([p for p in trained if p.ndim >= 2], settings.weight_decay), ([p for p in trained if p.ndim < 2], 0.0)
+    groups = [{"params": alike, "weight_decay": decay} for group, decay in decays for alike in split_alike(group)]
     # The fused form is one pass over each tensor, on the CPU too.
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate, fused=True)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
 def learning_rate(step: int, settings: TrainingSettings) -> float:
@@ -57,13 +59,27 @@ def rank_loss(
     return losses.sum() / batch_size
 
 
-def apply_gradients(loss: Tensor, optimizer: torch.optim.Optimizer, *, world_size: int) -> None:
-    """Backward pass and update. DDP averages over ranks; times their number it is the sum that `rank_loss` needs."""
-    (loss * world_size if world_size > 1 else loss).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    optimizer.step()
+def compute_gradients(loss: Tensor, *, parts: int, call: Callable[[], None] | None = None) -> None:
+    """Backward pass. DDP and FSDP2 average over the parts of a batch; `rank_loss` needs their sum.
+
+    `call` is made when all gradients are computed, before any wait for other ranks' own.
+    """
+    whole = loss * parts if parts > 1 else loss
+    if call is not None:
+        call_after_backward(whole, call)
+    whole.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
 
 def gradient_norm(model: nn.Module) -> float:
-    """Norm over all gradients; waits for the device."""
+    """Norm over all gradients; waits for the device, and where they are divided for all ranks."""
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    return float(torch.nn.utils.get_total_norm(gradients))
+    norms = [torch.nn.utils.get_total_norm(alike) for alike in split_alike(gradients)]
+    return float(torch.stack([n.full_tensor() if isinstance(n, DTensor) else n for n in norms]).norm())
+
+
+def split_alike(tensors: Iterable[T]) -> list[list[T]]:
+    """Tensors by the ranks that they are divided over, in order: torch's operators on lists take no mixture."""
+    alike: dict[object, list[T]] = {}
+    for tensor in tensors:
+        alike.setdefault(tensor.device_mesh if isinstance(tensor, DTensor) else None, []).append(tensor)
+    return list(alike.values())

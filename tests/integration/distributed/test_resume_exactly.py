@@ -54,8 +54,9 @@ def _wait_for_line(children: list[BaseProcess], trial_dir: Path, line: int) -> N
 
 def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> None:
     _wait_for_line(children, trial_dir, line)
-    for child in children:
+    for child in children:  # all of them before any is waited for, or one would fail for want of another
         child.kill()
+    for child in children:
         child.join()
     assert [child.exitcode for child in children] == [-signal.SIGKILL] * len(children), (
         "it ended before it was killed"
@@ -63,10 +64,10 @@ def _kill_at_line(children: list[BaseProcess], trial_dir: Path, line: int) -> No
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_bit(tmp_path, features, ranks):
+@pytest.mark.parametrize(("ranks", "shard"), [(1, 1), (2, 1), (2, 2), (4, 2)])
+def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_bit(tmp_path, features, ranks, shard):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    settings = trial_settings(ranks=ranks, steps=STEPS, checkpoint_every=17)
+    settings = trial_settings(ranks=ranks, parallelism={"shard": shard}, steps=STEPS, checkpoint_every=17)
     for trial_dir in (whole, killed):
         write_trial(trial_dir, features, settings)
     assert run_ranks(whole, ranks=ranks) == [0] * ranks
@@ -85,14 +86,23 @@ def test_a_run_killed_at_a_random_step_and_resumed_is_the_same_run_to_the_last_b
 
 
 @pytest.mark.gloo
-def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume(tmp_path, features):
+@pytest.mark.parametrize(
+    ("parallelism", "layers"),
+    [({"data": 4}, 6), ({"data": 2, "shard": 2, "tensor": 2}, 2)],
+    ids=["ddp4", "tp2-fsdp2"],
+)
+def test_several_ranks_sum_gradients_in_the_same_order_before_and_after_a_resume(
+    tmp_path, features, parallelism, layers
+):
     # From three ranks on, the order of a sum shows in its last bit.
-    model = {"name": "t", "_target_": "windtunnel.models.transformer.CausalTransformer", "args": {"layers": 6}}
+    model = {"name": "t", "_target_": "windtunnel.models.transformer.CausalTransformer", "args": {"layers": layers}}
     trial = tmp_path / "t"
     write_trial(
         trial,
         features,
-        trial_settings(ranks=4, batch_size=13, steps=24, log_every=1, keep_checkpoints=9, model=model),
+        trial_settings(
+            parallelism=parallelism, batch_size=13, steps=24, log_every=1, keep_checkpoints=9, model=model
+        ),
     )
     assert run_ranks(trial, ranks=4) == [0] * 4
     losses = _read_losses(trial)

@@ -8,6 +8,7 @@ from toy_trial import TCN, read_log, run_ranks, trial_settings, write_features, 
 from windtunnel.artifacts import read_artifact
 from windtunnel.checkpoints.manifest import list_checkpoints
 from windtunnel.checkpoints.verify import verify_checkpoint
+from windtunnel.records.meter import sum_error
 from windtunnel.records.trial import TrialOutcome
 from windtunnel.settings.kernels import KernelSettings
 
@@ -79,6 +80,17 @@ def test_two_ranks_take_the_steps_of_one_and_every_rank_reports_its_host(tmp_pat
     for alone, shared in zip(left.evaluations, right.evaluations, strict=True):
         assert shared.loss == pytest.approx(alone.loss, rel=1e-3)
     assert len(right.rank_hosts) == 2
+    assert [len(outcome.rank_phases) for outcome in (left, right)] == [1, 2]
+    assert all(sum_error(phases) < 0.01 and phases.steps == 10 for phases in right.rank_phases)
+    assert all(phases.seconds["communication"] > 0 for phases in right.rank_phases)
+    assert left.rank_phases[0].seconds["communication"] == 0.0
+    assert left.work == right.work
+    weights, gradients = ({m.weights_bytes, m.gradients_bytes} for m in right.rank_memory)
+    assert weights == gradients == {4 * right.params}
+    assert all(memory.activations_bytes > 0 for memory in right.rank_memory)
+    assert (left.work.tokens, left.work.flop_source) == (12 * 8, "declared")
+    line = json.loads((two / "metrics.jsonl").read_text().splitlines()[0])
+    assert sum(line["phases_s"].values()) > line["step_s"] / 2
     assert "step 5/20" not in read_log(two, rank=1)
 
 

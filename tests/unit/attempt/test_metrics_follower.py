@@ -22,6 +22,7 @@ def test_lines_become_the_trials_own_as_they_come(tmp_path: Path) -> None:
         "samples_per_s": None,
         "step_s": None,
         "elapsed_s": 0.0,
+        "phases_s": None,
     }
     assert (follower.tally.passed_over, follower.tally.first_problem) == (1, "line 2: not JSON, or cut off")
 

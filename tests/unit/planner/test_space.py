@@ -13,7 +13,13 @@ IDENTITY = Identity("d" * 64, "s" * 64, "2.13.0")
     ("changes", "reason"),
     [
         ({"parallelism.data": 3}, r"a batch of 64 does not divide over 3 .*batch_size=63 or parallelism.data=2"),
+        ({"parallelism.data": 4, "parallelism.shard": 3}, r"3 ranks that divide a model .* of 4 .*shard=2"),
+        ({"parallelism.data": 2, "parallelism.shard": 4}, r"4 ranks that divide a model .* of 2 .*shard=2"),
         ({"parallelism.tensor": 2}, r"'tcn' has no tensor-parallel form, expected parallelism.tensor=1, got 2"),
+        (
+            {"parallelism.data": 32, "training.accumulate": 3},
+            r"2 samples .*64 over 32.* training.accumulate=2",
+        ),
         ({"parallelism.pipeline": 4}, r"no pipeline-parallel form, expected parallelism.pipeline=1, got 4"),
         ({"parallelism.data": 4, "parallelism.nodes": 3}, r"4 ranks do not spread equally over 3 nodes: .*nodes=2"),
         ({"parallelism.data": 2, "parallelism.nodes": 2}, r"cluster.kind=local is one machine: .*nodes=1"),
@@ -62,9 +68,9 @@ def test_in_a_swept_space_the_illegal_are_pruned_and_the_rest_kept(make_plan_set
 
 def test_a_space_of_only_illegal_layouts_is_an_error_with_each_reason_once(make_plan_settings):
     with pytest.raises(StudyError) as caught:
-        split_space(make_plan_settings({"parallelism.tensor": 2}))
+        split_space(make_plan_settings({"parallelism.tensor": 3}))
     assert str(caught.value).count("tensor-parallel") == 2  # once a model
-    assert "(tcn single2 fp32 and 1 more)" in str(caught.value)
+    assert "(tcn single3 fp32 and 1 more)" in str(caught.value)
 
 
 def test_every_wrong_value_of_a_space_is_told_in_one_message(make_plan_settings):

@@ -79,6 +79,9 @@ def test_page_has_every_part(study):
         "windtunnel.sweep/1",
         "d" * 64,
         "spine > leaf0",
+        "Memory of the rank that held most",
+        "Use of the devices while training",
+        "Phases of training, measured on each rank",
     ):
         assert words in text, words
     assert "Not on this page" not in text
@@ -109,6 +112,14 @@ def test_parquet_holds_trials_steps_and_benchmark_tables(study):
     assert trials["choice.model"].to_list() == ["tcn ddp1", "tcn ddp2", "too big"]
     assert trials["verdict"].to_list() == ["COMPLETED", "COMPLETED", "OOM"]
     assert trials["rank"].to_list() == [2, 1, None]
+    # 900 samples/s are 14.1 steps of 1 GFLOP, on two devices of 41.5 GFLOP/s.
+    assert trials["mfu_measured"].to_list()[0] == pytest.approx(900 / 64 / (2 * 41.5))
+    assert trials["hfu_measured"].to_list()[0] == pytest.approx(2 * 900 / 64 / (2 * 41.5))
+    assert trials["mfu_sheet"].to_list() == [None, None, None]
+    assert trials["tokens_per_s"].to_list()[0] == pytest.approx(9_000)
+    assert trials["memory.peak_bytes"].to_list() == [5000, 5000, None]
+    assert trials["energy_j"].to_list() == [77.0, 77.0, None]
+    assert trials["step_phase_s.forward"].to_list() == [pytest.approx(5 / 190), pytest.approx(5 / 190), None]
     assert trials["validation.loss"].to_list() == [0.8, 0.7, None]
     assert trials["node_hours_lost"].to_list() == [pytest.approx(260 / 3600), 0.0, pytest.approx(0.1)]
     stage = frame.filter(pl.col("table") == "stages").row(0, named=True)

@@ -2,10 +2,11 @@ import pytest
 import torch
 
 from windtunnel.comm.ranks import RankEnv
+from windtunnel.comm.single import SingleComm
 from windtunnel.errors import ClusterError, LayoutError
 from windtunnel.settings.cluster import ClusterSettings
 from windtunnel.settings.parallelism import ParallelismSettings
-from windtunnel.training.mesh import check_layout, choose_backend, choose_device, open_mesh, read_host
+from windtunnel.training.mesh import Mesh, check_layout, choose_backend, choose_device, open_mesh, read_host
 
 CPU = ClusterSettings(kind="local", partition="local")
 
@@ -22,9 +23,19 @@ def test_ranks_that_do_not_fit_the_layout_are_refused():
         check_layout(ParallelismSettings(name="ddp", data=4), RankEnv(0, 2))
 
 
+def test_ranks_that_divide_a_model_unequally_are_refused():
+    with pytest.raises(LayoutError, match=r"over shard=3 of data=4 ranks: set parallelism.shard to a divisor"):
+        check_layout(ParallelismSettings(name="hsdp", data=4, shard=3), RankEnv(0, 4))
+
+
 def test_a_layout_that_training_cannot_do_is_refused():
-    with pytest.raises(LayoutError, match="asks for tensor=2, pipeline=1"):
-        check_layout(ParallelismSettings(name="tp", tensor=2), RankEnv(0, 2))
+    with pytest.raises(LayoutError, match="asks for pipeline=2, which training cannot do"):
+        check_layout(ParallelismSettings(name="pp", pipeline=2), RankEnv(0, 2))
+
+
+def test_tensor_parallel_ranks_share_a_part_of_the_batch():
+    places = [Mesh(rank, 4, torch.device("cpu"), SingleComm(), None, tensor=2) for rank in range(4)]
+    assert [(place.data_rank, place.data_size) for place in places] == [(0, 2), (0, 2), (1, 2), (1, 2)]
 
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator")
