@@ -39,8 +39,8 @@ def test_an_override_of_what_a_study_varies_fixes_it(project_dir):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["training.stepz=3"], r"unknown setting 'training.stepz' \(known in training: async_.*steps"),
-        (["+training.stepz=3"], r"unknown setting 'training.stepz' \(known here: async_.*steps"),
+        (["training.stepz=3"], r"unknown setting 'training.stepz' \(known in training: accumulate, async_.*steps"),
+        (["+training.stepz=3"], r"unknown setting 'training.stepz' \(known here: accumulate, async_.*steps"),
         (["modl=tcn"], r"unknown setting 'modl' \(known in a study: .*model"),
         (["model=mlp"], r"unknown option 'mlp' of group 'model' \(known: tcn, transformer\)"),
         (["training.steps=many"], "'training.steps' = 'many': Input should be a valid integer"),

@@ -12,7 +12,7 @@ from windtunnel.cli.explain_hydra import explain_hydra
         ("cluster.sbatch.nice=1", "add it with +cluster.sbatch.nice=1"),
         ("hydra.launcher.timeout_min=5", "set cluster.time"),
         ("hydra.launcher.nosuch=5", "or cluster.sbatch for any sbatch option"),
-        ("training.stepz=1", "unknown setting 'training.stepz' (known in training: async_checkpoints"),
+        ("training.stepz=1", "unknown setting 'training.stepz' (known in training: accumulate, async_checkpoints"),
     ],
 )
 def test_a_setting_that_is_not_there_is_told_with_what_to_type(override, words):

@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.perfmodel.layout import TRANSFORMER, find_tensor_refusal
+from windtunnel.perfmodel.legality import TRANSFORMER, find_tensor_refusal
 from windtunnel.settings.model import ModelSettings
 
 
