@@ -62,8 +62,9 @@ def list_loads(m: int, rows: Axis, columns: Axis, *, exact: bool = True) -> Iter
 
     A row is a group of `rows`, and there are as many as a group of `columns` has ranks. Not `exact`: m or more ranks.
     """
-    for r in range(1, min(m, columns.ranks) + 1):
-        for c in range(math.ceil(m / r), min(m, rows.ranks) + 1):
+    most = m if exact else rows.ranks * columns.ranks
+    for r in range(1, min(most, columns.ranks) + 1):
+        for c in range(math.ceil(m / r), min(most, rows.ranks) + 1):
             yield _load(m, (r, c), rows, exact), _load(m, (c, r), columns, exact)
 
 

@@ -157,7 +157,7 @@ def test_hundreds_of_nodes_end_near_the_bound():
     axes = [Axis("tp", 8, "ring", 7e10), Axis("pp", 8, "chain", 3e8), Axis("dp", 16, "ring", 4e9, exposed=0.3)]
     started = time.perf_counter()
     placement = place_ranks(tree, axes)
-    assert placement.gap <= 0.05
+    assert placement.gap <= 0.07
     assert placement.gain > 0
     assert time.perf_counter() - started < 30
 
@@ -218,3 +218,11 @@ def test_the_axes_of_a_layout_send_what_the_papers_say():
 def test_an_axis_of_one_rank_costs_nothing():
     problem = build_problem(interleaved(4), [Axis("tp", 1, "ring", 1e9, 9), Axis("dp", 4)])
     assert axis_cost_s(problem.tree, problem.flows[0], np.arange(4)) == 0
+
+
+def test_a_node_may_hold_a_whole_group_of_one_of_three_axes():
+    """The bound once took each node's ranks for spread over all slices of the third axis, and was too high."""
+    tree = interleaved(4, ranks_per_host=2)
+    problem = build_problem(tree, [Axis(f"a{i}", 2, "ring", sent) for i, sent in enumerate((1e9, 1e3, 1e3))])
+    orders = (np.array(order) for order in permutations(range(8)))
+    assert find_bound_s(problem) <= min(total_cost_s(problem, order) for order in orders) * (1 + 1e-12)
