@@ -9,6 +9,8 @@ from toy_trial import read_log, run_ranks, trial_settings, write_features, write
 from windtunnel.artifacts import read_artifact
 from windtunnel.checkpoints.dcp import load_tensors, read_shapes
 from windtunnel.records.trial import TrialOutcome
+from windtunnel.training.data import load_data, rank_slice, take_rows
+from windtunnel.training.precision import derive_seed
 
 FAULTY = """
 import torch
@@ -73,9 +75,33 @@ def test_a_fault_that_does_not_come_again_leaves_no_trace_in_the_result(tmp_path
     assert "back to step 10, to replay" in read_log(tmp_path / "faulty")
 
 
+def _find_band(features, settings, *, step, rank):
+    """Around the greatest value that the rank sees at that step, so near that nobody sees another in it."""
+    data, size, ranks = load_data(features, settings), settings.training.batch_size, settings.parallelism.ranks
+    train = data.split.train
+    seen = {}
+    for number in range(settings.training.steps):
+        rows = take_rows(
+            number,
+            first_row=train.first_sample,
+            samples=train.samples,
+            batch_size=size,
+            seed=derive_seed(settings),
+        )
+        for each in range(ranks):
+            own = rows[rank_slice(size, rank=each, world_size=ranks)]
+            seen[number, each] = float(data.features_tc[own, 0].max())
+    wanted = seen.pop((step, rank))
+    room = min(abs(value - wanted) for value in seen.values()) / 2
+    assert room > 0, "two batches have the same greatest value"
+    return (wanted - room, wanted + room)
+
+
 @pytest.mark.gloo
 def test_a_batch_that_does_it_again_is_skipped_on_all_ranks_and_named(tmp_path, features):
-    outcome = _run(tmp_path, features, "data", ranks=2, band=(2.7, 2.9))
+    settings = trial_settings(ranks=2, steps=30, checkpoint_every=10, log_every=5)
+    band = _find_band(features, settings, step=16, rank=1)
+    outcome = _run(tmp_path, features, "data", ranks=2, band=band)
     assert outcome.steps == 30
     (note,) = _faults(outcome)
     assert note.endswith("the batch's: skipped")
