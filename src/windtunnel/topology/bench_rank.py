@@ -3,7 +3,6 @@
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from pydantic import TypeAdapter
 from windtunnel.artifacts import to_plain, write_atomic
 from windtunnel.comm.ranks import read_rank_env
 from windtunnel.comm.torch import init_process_group
-from windtunnel.device.accelerator import synchronize
 from windtunnel.fabric.bench_cases import busbw_factor
 from windtunnel.records.bench import BenchCase, CaseTimings, SizeTiming
-from windtunnel.topology.collectives_rank import choose_repeats, gather_hosts, pick_device
+from windtunnel.topology.collectives_rank import choose_repeats, gather_hosts, pick_device, time_slowest
 
 _ELEMENT_BYTES = 4
 _WARMUP = 2
@@ -64,7 +62,7 @@ def _measure_size(
     steps = 2 if case.operation == "p2p" else 1  # there and back
 
     def run_once() -> float:
-        return _time_slowest(work, group, device) / steps
+        return time_slowest(work, device, group=group) / steps
 
     once_s = [run_once() for _ in range(_WARMUP)][-1]
     repeats = choose_repeats(once_s, budget_s=options.budget_s, least=options.least, most=options.most)
@@ -105,18 +103,6 @@ def make_work(case: BenchCase, size: int, group: Any, device: torch.device) -> C
         "p2p": bounce,
     }
     return works[case.operation]
-
-
-def _time_slowest(work: Callable[[], Any], group: Any, device: torch.device) -> float:
-    """Seconds of the slowest rank, equal on all of them, so that they agree on what follows."""
-    dist.barrier(group=group)
-    synchronize(device)
-    started = time.perf_counter()
-    work()
-    synchronize(device)
-    elapsed = torch.tensor([time.perf_counter() - started], dtype=torch.float64, device=device)
-    dist.all_reduce(elapsed, op=dist.ReduceOp.MAX, group=group)
-    return float(elapsed.item())
 
 
 def _parse(argv: list[str] | None) -> argparse.Namespace:

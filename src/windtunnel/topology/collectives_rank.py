@@ -58,7 +58,7 @@ def measure_allreduce(
     tensor = torch.zeros(size_bytes // FLOAT32_BYTES, device=device)
 
     def run_once() -> float:
-        return _time_slowest(lambda: dist.all_reduce(tensor), device)
+        return time_slowest(lambda: dist.all_reduce(tensor), device)
 
     run_once()
     repeats = choose_repeats(run_once(), budget_s=options.budget_s, least=options.least, most=options.most)
@@ -77,15 +77,15 @@ def measure_allreduce(
     )
 
 
-def _time_slowest(work: Callable[[], Any], device: torch.device) -> float:
-    """Seconds of the slowest rank, equal on all of them, so that they agree on what follows."""
-    dist.barrier()
+def time_slowest(work: Callable[[], Any], device: torch.device, *, group: Any = None) -> float:
+    """Seconds of the slowest rank of the group, equal on all of them, so that they agree on what follows."""
+    dist.barrier(group=group)
     synchronize(device)
     started = time.perf_counter()
     work()
     synchronize(device)
     elapsed = torch.tensor([time.perf_counter() - started], dtype=torch.float64, device=device)
-    dist.all_reduce(elapsed, op=dist.ReduceOp.MAX)
+    dist.all_reduce(elapsed, op=dist.ReduceOp.MAX, group=group)
     return float(elapsed.item())
 
 
