@@ -145,7 +145,7 @@ def find_bad_blocks(folder: Path, record: BlockFile) -> list[int]:
 def _is_good(path: Path, number: int, record: BlockFile) -> bool:
     """Whether a block verifies; one that cannot be read does not, whatever is around it."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with path.open("rb") as file:
             file.seek(number * BLOCK_BYTES)
             data = file.read(BLOCK_BYTES)
     except OSError:
