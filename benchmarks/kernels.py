@@ -4,8 +4,7 @@ Sides run in turn on the same data; ours write into an output that is used again
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import bottleneck
@@ -14,6 +13,7 @@ import torch
 
 from benchmarks.harness import Part, PartResult, Row, Side, make_row, run_paired
 from benchmarks.kernels_data import make_noise, read_real_series
+from windtunnel.featurize.expand import use_threads
 from windtunnel.kernels import windows
 from windtunnel.kernels.fused import Feature, fused_features
 from windtunnel.statistics import Interval
@@ -220,16 +220,6 @@ def take_time(run: Callable[[], Any]) -> float:
     started = time.perf_counter()
     run()
     return time.perf_counter() - started
-
-
-@contextmanager
-def use_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 MEASURES = ("kernels", "native", "benchmarks/kernels.py", "benchmarks/kernels_data.py")
