@@ -20,6 +20,8 @@ class Device:
     """Data-sheet figures of one device."""
 
     name: str
+    driver_name: str
+    """What its driver calls it; empty where nobody has told us."""
     peak_flops: Mapping[str, float]
     """Operations a second by dtype; those that it has no units for are absent."""
     memory_bytes: float
@@ -49,6 +51,15 @@ def find_device(name: str) -> Device:
     return devices[name]
 
 
+def find_sheet_peak(driver_name: str, dtype: str) -> float | None:
+    """Operations a second of the device that its driver calls so; None for one that no sheet here tells of.
+
+    fp32 is the plain one, since torch has TF32 off by default.
+    """
+    named = (device for device in read_devices().values() if driver_name and device.driver_name == driver_name)
+    return next((device.peak_flops.get(dtype) for device in named), None)
+
+
 @cache
 def read_devices() -> dict[str, Device]:
     """All devices by name."""
@@ -60,6 +71,7 @@ def _parse_device(row: Mapping[str, str]) -> Device:
     peaks = {dtype: float(row[f"{dtype}_tflops"]) * 1e12 for dtype in _DTYPES if row[f"{dtype}_tflops"]}
     return Device(
         name=row["name"],
+        driver_name=row["driver_name"],
         peak_flops=peaks,
         memory_bytes=float(row["memory_gb"]) * 1e9,
         memory_bytes_per_s=float(row["memory_gbps"]) * 1e9,

@@ -7,7 +7,7 @@ from typing import Any
 
 from windtunnel.artifacts import hash_json
 from windtunnel.cost import Cost, price
-from windtunnel.device.peaks import find_sheet_peak
+from windtunnel.perfmodel.hardware import find_sheet_peak
 from windtunnel.perfmodel.utilization import Peak, Utilization, find_utilization
 from windtunnel.records.checks import CheckpointCheck, LatencyRow
 from windtunnel.records.cluster import DeviceFacts

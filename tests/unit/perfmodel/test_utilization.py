@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.device.peaks import find_sheet_peak
+from windtunnel.perfmodel.hardware import find_sheet_peak
 from windtunnel.perfmodel.utilization import Peak, Utilization, find_utilization
 from windtunnel.records.meter import FlopSource, StepWork
 
